@@ -1,0 +1,185 @@
+/**
+ * The `namespace` backend: bubblewrap, overlayfs, seccomp and cgroups, with no set-up and no daemon.
+ *
+ * Guarantees: see `../backend.ts`. One launcher process serves all calls of a host; a launcher that died is
+ * replaced at the next call, and calls that were in it end as infrastructure failures with nothing committed.
+ */
+import { realpathSync, statSync } from "node:fs"
+import type { Socket as UdpSocket } from "node:dgram"
+import type { Server } from "node:net"
+import type { Channel, CommitResult, ControlReport, ExitedSandbox, Job, PreparedSandbox, SandboxBackend, SandboxProfile, Unavailable } from "../backend.ts"
+import { chooseTxRoot, possibleTxRoots, recoverWorkspace } from "../effects/index.ts"
+import { examineControls } from "./examine.ts"
+import { type Handle, launch, type Launched } from "./launch.ts"
+import type { ListenerRole, PrepareAnswer, Refusal, RunAnswer } from "./protocol.ts"
+
+export interface NamespaceBackendOptions {
+  /** the host's data folder: transactions of commits live here */
+  readonly data: string
+}
+
+const channelOf = (profile: SandboxProfile, handles: Map<ListenerRole, Handle>): Channel | "none" => {
+  if (profile.network === "none") return "none"
+  const server = (role: ListenerRole): Server => handles.get(role) as Server
+  const dnsUdp = handles.get("dns-udp") as UdpSocket | undefined
+  const dnsTcp = handles.get("dns-tcp") as Server | undefined
+  return {
+    proxy: server("proxy"),
+    transparent: new Map(profile.network.transparentPorts.map((port) => [port, server(`port-${port}`)])),
+    ...(dnsUdp === undefined ? {} : { dnsUdp }),
+    ...(dnsTcp === undefined ? {} : { dnsTcp }),
+  }
+}
+const closeQuietly = (handle: Handle): void => {
+  try {
+    handle.close()
+  } catch {
+    // Whoever served it closed it.
+  }
+}
+
+class Exited implements ExitedSandbox {
+  readonly ok = true
+  readonly ending
+  readonly stdout
+  readonly stderr
+  readonly denied
+  readonly usage
+  readonly writes
+  readonly #launched: Launched
+  readonly #sandbox: number
+  #settled = false
+  constructor(launched: Launched, sandbox: number, answer: RunAnswer) {
+    this.#launched = launched
+    this.#sandbox = sandbox
+    this.ending = answer.ending
+    this.stdout = answer.stdout
+    this.stderr = answer.stderr
+    this.denied = answer.denied
+    this.usage = answer.usage
+    this.writes = answer.writes
+  }
+  async commit(): Promise<CommitResult> {
+    if (this.#settled) throw new Error("this sandbox was settled already")
+    this.#settled = true
+    try {
+      return (await this.#launched.ask({ op: "commit", sandbox: this.#sandbox })) as CommitResult
+    } catch (error) {
+      return { ok: false, reason: "failed", message: (error as Error).message }
+    }
+  }
+  async discard(): Promise<void> {
+    if (this.#settled) return
+    this.#settled = true
+    await this.#launched.ask({ op: "discard", sandbox: this.#sandbox }).catch(() => undefined)
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.discard()
+  }
+}
+
+class Prepared implements PreparedSandbox {
+  readonly ok = true
+  readonly channel: Channel | "none"
+  readonly #launched: Launched
+  readonly #sandbox: number
+  readonly #handles: readonly Handle[]
+  readonly #transactions: (workspace: string) => string
+  #used = false
+  constructor(launched: Launched, sandbox: number, profile: SandboxProfile, transactions: (workspace: string) => string) {
+    this.#launched = launched
+    this.#sandbox = sandbox
+    this.#transactions = transactions
+    const handles = launched.listeners(sandbox)
+    this.#handles = [...handles.values()]
+    this.channel = channelOf(profile, handles)
+  }
+  async run(job: Job, cancel: AbortSignal): Promise<ExitedSandbox | Unavailable> {
+    if (this.#used) throw new Error("a sandbox runs one job")
+    this.#used = true
+    let workspace: string
+    try {
+      workspace = realpathSync(job.workspace)
+      if (!statSync(workspace).isDirectory()) throw new Error("it is not a folder")
+    } catch (error) {
+      await this.#release()
+      return { ok: false, control: "workspace", message: `the workspace ${job.workspace} cannot be used: ${(error as Error).message}`, fix: "name an existing folder" }
+    }
+    const onCancel = (): void => void this.#launched.ask({ op: "cancel", sandbox: this.#sandbox }).catch(() => undefined)
+    cancel.addEventListener("abort", onCancel, { once: true })
+    try {
+      const asked = this.#launched.ask({ op: "run", sandbox: this.#sandbox, job: { ...job, workspace }, transactions: this.#transactions(workspace) })
+      if (cancel.aborted) onCancel()
+      const answer = (await asked) as RunAnswer | Refusal
+      return answer.ok ? new Exited(this.#launched, this.#sandbox, answer) : answer
+    } finally {
+      cancel.removeEventListener("abort", onCancel)
+      this.#handles.forEach(closeQuietly)
+    }
+  }
+  async #release(): Promise<void> {
+    this.#handles.forEach(closeQuietly)
+    await this.#launched.ask({ op: "discard", sandbox: this.#sandbox }).catch(() => undefined)
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#used) return
+    this.#used = true
+    await this.#release()
+  }
+}
+
+class NamespaceBackend implements SandboxBackend {
+  readonly name = "namespace"
+  readonly #data: string
+  readonly #transactionRoots = new Map<string, string>()
+  #launched: Promise<Launched | Refusal> | undefined
+  constructor(options: NamespaceBackendOptions) {
+    this.#data = options.data
+  }
+  #launcher(): Promise<Launched | Refusal> {
+    if (this.#launched === undefined) {
+      const starting = launch([this.#data])
+      this.#launched = starting
+      void starting.then((launched) => {
+        const forget = (): void => {
+          if (this.#launched === starting) this.#launched = undefined
+        }
+        if ("ok" in launched) forget()
+        else launched.whenEnded(forget)
+      })
+    }
+    return this.#launched
+  }
+  /** Start the launcher now, so that the first call finds it ready. */
+  async warm(): Promise<void> {
+    await this.#launcher()
+  }
+  #transactions = (workspace: string): string => {
+    let root = this.#transactionRoots.get(workspace)
+    if (root === undefined) {
+      root = chooseTxRoot(workspace, this.#data)
+      this.#transactionRoots.set(workspace, root)
+    }
+    return root
+  }
+  async prepare(profile: SandboxProfile): Promise<PreparedSandbox | Unavailable> {
+    const launched = await this.#launcher()
+    if ("ok" in launched) return launched
+    const answer = (await launched.ask({ op: "prepare", profile })) as PrepareAnswer | Refusal
+    return answer.ok ? new Prepared(launched, answer.sandbox, profile, this.#transactions) : answer
+  }
+  async recover(workspace: string): Promise<void> {
+    const real = realpathSync(workspace)
+    await recoverWorkspace({ workspace: real, txRoots: possibleTxRoots(real, this.#data) })
+  }
+  async examine(): Promise<readonly ControlReport[]> {
+    const launched = await this.#launcher()
+    return examineControls(this, launched)
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    const launched = await this.#launched
+    if (launched !== undefined && !("ok" in launched)) await launched.close()
+  }
+}
+
+export const createNamespaceBackend = (options: NamespaceBackendOptions): SandboxBackend & { warm(): Promise<void> } => new NamespaceBackend(options)

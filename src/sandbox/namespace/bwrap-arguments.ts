@@ -1,0 +1,43 @@
+/**
+ * A profile → bubblewrap's arguments. Pure.
+ *
+ * Every namespace is named: `--unshare-all` would go on without one that the kernel refuses.
+ */
+import type { SandboxProfile } from "../backend.ts"
+
+export interface SlotPaths {
+  readonly root: string
+  readonly workspace: string
+  readonly home: string
+  readonly tmp: string
+  readonly shm: string
+  readonly files?: string
+}
+
+export const insideUser = { uid: 1000, gid: 1000, home: "/home/tool" } as const
+
+export const bwrapArguments = (profile: SandboxProfile, slot: SlotPaths): string[] => {
+  const args = [
+    "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup",
+    "--uid", String(insideUser.uid), "--gid", String(insideUser.gid),
+    "--hostname", "caisson",
+    "--disable-userns",
+    "--cap-drop", "ALL",
+    "--die-with-parent",
+    "--new-session",
+    "--clearenv",
+  ]
+  for (const [name, value] of Object.entries(profile.env)) args.push("--setenv", name, value)
+  args.push("--ro-bind", slot.root, "/")
+  args.push("--proc", "/proc")
+  args.push("--dev", "/dev", "--bind", slot.shm, "/dev/shm", "--remount-ro", "/dev")
+  args.push("--bind", slot.tmp, "/tmp")
+  args.push("--bind", slot.home, insideUser.home)
+  args.push("--bind", slot.workspace, "/workspace")
+  if (slot.files !== undefined) args.push("--ro-bind", slot.files, "/run/caisson")
+  args.push("--chdir", "/workspace")
+  return args
+}
+
+/** One word for a POSIX shell, whatever it holds (NUL cannot occur: argv elements have none). */
+export const shellWord = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`

@@ -1,0 +1,43 @@
+/**
+ * One output stream, kept up to a cap and counted beyond it.
+ *
+ * Guarantees: memory is bounded by the cap; what comes after it is drained and counted, so that the writer is
+ * never blocked for ever; a flood far beyond the cap calls `onFlood` once.
+ */
+import type { Readable } from "node:stream"
+import type { Captured } from "../backend.ts"
+
+/** A tool that prints this many times its cap is not verbose, it is flooding. */
+export const floodFactor = 64
+export const floodFloorBytes = 64 * 1024 * 1024
+
+export interface Capture {
+  readonly ended: Promise<void>
+  result(): Captured
+}
+
+export const capture = (stream: Readable, cap: number, onFlood: () => void): Capture => {
+  const chunks: Buffer[] = []
+  let kept = 0
+  let total = 0
+  let flooded = false
+  const floodAt = Math.max(cap * floodFactor, floodFloorBytes)
+  stream.on("data", (chunk: Buffer) => {
+    total += chunk.length
+    if (kept < cap) {
+      const part = chunk.length > cap - kept ? chunk.subarray(0, cap - kept) : chunk
+      chunks.push(part)
+      kept += part.length
+    }
+    if (total > floodAt && !flooded) {
+      flooded = true
+      onFlood()
+    }
+  })
+  const ended = new Promise<void>((resolve) => {
+    stream.once("close", () => resolve())
+    stream.once("end", () => resolve())
+    stream.once("error", () => resolve())
+  })
+  return { ended, result: () => ({ bytes: Buffer.concat(chunks), truncated: total > kept, total }) }
+}

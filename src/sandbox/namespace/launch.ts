@@ -1,0 +1,179 @@
+/**
+ * Start a launcher and talk to it.
+ *
+ * Guarantees: the launcher dies with this process, by the kernel's hand; a launcher that cannot be started names
+ * the real cause and the fix. Nothing of this process's environment reaches it.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import type { Socket as UdpSocket } from "node:dgram"
+import { accessSync, constants, existsSync, readdirSync, readFileSync } from "node:fs"
+import type { Server } from "node:net"
+import { fileURLToPath } from "node:url"
+import { removeGroups } from "./cgroup.ts"
+import type { Answer, LauncherFacts, LauncherMessage, LauncherOptions, ListenerRole, Refusal, Request } from "./protocol.ts"
+import { bwrapPath } from "./sealed-run.ts"
+
+export type Handle = Server | UdpSocket
+
+const readSetting = (path: string): string | undefined => {
+  try {
+    return readFileSync(path, "utf8").trim()
+  } catch {
+    return undefined
+  }
+}
+
+/** Why namespaces cannot be made here, from what the machine says of itself. */
+export const namespaceTrouble = (stderr: string): { message: string; fix: string } => {
+  if (readSetting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") === "1") {
+    return {
+      message: "AppArmor on this machine forbids unprivileged user namespaces (kernel.apparmor_restrict_unprivileged_userns=1)",
+      fix: "run caisson as root, or add an AppArmor profile for its node with `userns,`, or `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`",
+    }
+  }
+  if (readSetting("/proc/sys/kernel/unprivileged_userns_clone") === "0") {
+    return { message: "this kernel forbids unprivileged user namespaces (kernel.unprivileged_userns_clone=0)", fix: "run caisson as root, or `sudo sysctl kernel.unprivileged_userns_clone=1`" }
+  }
+  if (readSetting("/proc/sys/user/max_user_namespaces") === "0") {
+    return { message: "this machine allows no user namespaces (user.max_user_namespaces=0)", fix: "`sudo sysctl user.max_user_namespaces=15000`" }
+  }
+  if (existsSync("/.dockerenv") || existsSync("/run/.containerenv")) {
+    return {
+      message: "this is a container whose engine forbids new namespaces or mounts",
+      fix: "start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined --cap-add SYS_ADMIN`, or use `--backend docker` with the engine's socket",
+    }
+  }
+  return { message: `namespaces could not be made here${stderr === "" ? "" : `: ${stderr}`}`, fix: "run as root, or on a kernel with user namespaces, overlayfs and seccomp" }
+}
+
+const needed: readonly { readonly path: string; readonly from: string }[] = [
+  { path: bwrapPath, from: "bubblewrap" },
+  { path: "/usr/bin/unshare", from: "util-linux" },
+  { path: "/usr/bin/setpriv", from: "util-linux" },
+]
+
+export interface Launched {
+  readonly facts: LauncherFacts
+  readonly pid: number
+  ask(request: Request): Promise<Answer>
+  /** the listeners handed over for a sandbox, taken once */
+  listeners(sandbox: number): Map<ListenerRole, Handle>
+  /** called at once when the launcher ends, before its groups are removed */
+  whenEnded(callback: () => void): void
+  close(): Promise<void>
+}
+
+export const launch = async (avoid: readonly string[]): Promise<Launched | Refusal> => {
+  for (const { path, from } of needed) {
+    try {
+      accessSync(path, constants.X_OK)
+    } catch {
+      return { ok: false, control: "programs", message: `${path} is not installed`, fix: `sudo apt-get install ${from}` }
+    }
+  }
+  const uid = process.getuid?.() ?? 0
+  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js"
+  const program = fileURLToPath(new URL(`./launcher.${extension}`, import.meta.url))
+  const livePids = readdirSync("/proc").map(Number).filter(Number.isInteger)
+  const options: LauncherOptions = { hostPid: process.pid, hostUid: uid, avoid: avoid.filter((path) => path !== ""), livePids }
+  const namespaces = ["--mount", "--pid", "--net", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation", "slave", ...(uid === 0 ? [] : ["--user", "--map-root-user"])]
+  const child: ChildProcess = spawn(
+    "/usr/bin/setpriv",
+    ["--pdeathsig", "KILL", "/usr/bin/unshare", ...namespaces, process.execPath, "--no-warnings", program, JSON.stringify(options)],
+    { stdio: ["ignore", "ignore", "pipe", "ipc"], serialization: "advanced", env: {}, cwd: "/" },
+  )
+  let stderr = ""
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    stderr = (stderr + text).slice(-4000)
+  })
+  const pending = new Map<number, { resolve: (answer: Answer) => void; reject: (error: Error) => void }>()
+  const handles = new Map<number, Map<ListenerRole, Handle>>()
+  let serial = 0
+  let groupFolders: readonly string[] = []
+  let ended = false
+  let onEnded: () => void = () => undefined
+  const gone = new Promise<void>((resolve) => {
+    child.once("exit", () => {
+      ended = true
+      onEnded()
+      for (const { reject } of pending.values()) reject(new Error(`the sandbox launcher ended: ${stderr.trim() || "no reason given"}`))
+      pending.clear()
+      void removeGroups(groupFolders).then(resolve)
+    })
+  })
+  const first = await new Promise<LauncherFacts | Refusal>((resolve) => {
+    child.once("error", (error) => resolve({ ok: false, control: "namespaces", ...namespaceTrouble(error.message) }))
+    void gone.then(() => resolve({ ok: false, control: "namespaces", ...namespaceTrouble(stderr.trim()) }))
+    child.on("message", (raw, handle) => {
+      const message = raw as LauncherMessage
+      switch (message.kind) {
+        case "ready":
+          groupFolders = message.facts.groupFolders
+          resolve(message.facts)
+          break
+        case "failed":
+          resolve(message.refusal)
+          break
+        case "listener": {
+          const own = handles.get(message.sandbox) ?? new Map<ListenerRole, Handle>()
+          own.set(message.role, handle as unknown as Handle)
+          handles.set(message.sandbox, own)
+          break
+        }
+        case "answer":
+          pending.get(message.id)?.resolve(message.answer)
+          pending.delete(message.id)
+          break
+        case "broken":
+          pending.get(message.id)?.reject(new Error(message.message))
+          pending.delete(message.id)
+          break
+      }
+    })
+  })
+  if ("ok" in first) {
+    if (child.exitCode === null) child.kill("SIGKILL")
+    return first
+  }
+  // An idle host may end; a call in flight keeps it alive.
+  const rest = (): void => {
+    if (pending.size > 0) return
+    child.unref()
+    child.channel?.unref()
+    ;(child.stderr as unknown as { unref?: () => void } | null)?.unref?.()
+  }
+  rest()
+  return {
+    facts: first,
+    pid: child.pid as number,
+    ask: (request) =>
+      new Promise<Answer>((resolve, reject) => {
+        if (ended || !child.connected) return reject(new Error(`the sandbox launcher is gone: ${stderr.trim() || "it was killed"}`))
+        serial += 1
+        const id = serial
+        child.ref()
+        child.channel?.ref()
+        const settle = <T>(finish: (value: T) => void) => (value: T): void => {
+          queueMicrotask(rest)
+          finish(value)
+        }
+        pending.set(id, { resolve: settle(resolve), reject: settle(reject) })
+        child.send({ ...request, id })
+      }),
+    listeners(sandbox) {
+      const own = handles.get(sandbox) ?? new Map<ListenerRole, Handle>()
+      handles.delete(sandbox)
+      return own
+    },
+    whenEnded(callback) {
+      onEnded = callback
+      if (ended) callback()
+    },
+    async close() {
+      if (ended) return gone
+      child.ref()
+      if (child.connected) child.disconnect()
+      await gone
+    },
+  }
+}

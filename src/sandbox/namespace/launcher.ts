@@ -1,0 +1,339 @@
+/**
+ * The launcher: the process that mounts, starts and watches sandboxes, in namespaces of its own.
+ *
+ * It runs as pid 1 of a pid namespace with a private mount namespace and an empty network namespace; root in them,
+ * and nobody special outside. When it dies the kernel ends every sandbox and drops every mount, so a host that is
+ * killed leaves nothing behind. It has no network at all: listeners made for a call are handed to the host.
+ * Assumes: started by `launch.ts` with an IPC channel.
+ */
+import { createSocket } from "node:dgram"
+import { closeSync, existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from "node:fs"
+import { createServer, type Server } from "node:net"
+import type { Socket as UdpSocket } from "node:dgram"
+import { join } from "node:path"
+import type { CommitResult, Denial, Job, SandboxProfile } from "../backend.ts"
+import { beginSnapshot, commitLayer, LayerRefused, readWriteSet, type Snapshot } from "../effects/index.ts"
+import type { WriteSet } from "../effects/types.ts"
+import { globFilter, hideFromView } from "../view.ts"
+import { type Architecture, compileFilter } from "../seccomp/bpf.ts"
+import { rulesFor } from "../seccomp/rules.ts"
+import { closeOnExecFrom, MS, mount, SyscallError } from "../syscalls.ts"
+import { type Identity, LayerUnavailable, OwnerMaps } from "../workspace-layer.ts"
+import { findGroups } from "./cgroup.ts"
+import { deniedAttempts } from "./denied-attempts.ts"
+import { currentNetwork } from "./netns.ts"
+import type { Answer, LauncherMessage, LauncherOptions, ListenerRole, PrepareAnswer, Refusal, RequestMessage, RunAnswer } from "./protocol.ts"
+import { buildRootView } from "./root-view.ts"
+import { type Seat, takeSeat } from "./seat.ts"
+import { sealedRun } from "./sealed-run.ts"
+import { openSlot, type Slot } from "./slot.ts"
+
+/** Who sandboxes run as when the host is root: a user that nothing on the machine belongs to. */
+const sandboxIdentity: Identity = { uid: 1_879_048_191, gid: 1_879_048_191 }
+/** Seats kept ready; each is a parked shell of under a megabyte. */
+const parkedSeats = 2
+/** Folders of which one serves as the base of the launcher's private mounts. */
+const baseCandidates = ["/srv", "/mnt", "/media", "/opt"]
+
+interface Sandbox {
+  readonly id: number
+  readonly seat: Seat
+  readonly profile: SandboxProfile
+  readonly root: string
+  readonly listening: ReadonlySet<number>
+  readonly cancel: AbortController
+  slot?: Slot
+  exited?: { readonly snapshot: Snapshot; readonly homeSnapshot: Snapshot | undefined; readonly writes: WriteSet; readonly homeWrites: WriteSet | undefined; readonly workspace: string; readonly transactions: string }
+}
+
+const send = (message: LauncherMessage, handle?: Server | UdpSocket): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const done = (error: Error | null): void => (error === null || error === undefined ? resolve() : reject(error))
+    if (handle === undefined) process.send?.(message, undefined, {}, done)
+    else process.send?.(message, handle as Server, {}, done)
+  })
+const refuse = (control: string, message: string, fix: string): Refusal => ({ ok: false, control, message, fix })
+
+class Launcher {
+  readonly #options: LauncherOptions
+  readonly #privileged: boolean
+  readonly #identity: Identity | undefined
+  readonly #base: string
+  readonly #home = currentNetwork()
+  readonly #groups
+  readonly #owners = new OwnerMaps()
+  readonly #filters: { withChildren: string; withoutChildren: string }
+  readonly #roots = new Map<string, string>()
+  readonly #sandboxes = new Map<number, Sandbox>()
+  #parked: Promise<Seat>[] = []
+  #serial = 0
+
+  constructor(options: LauncherOptions) {
+    this.#options = options
+    this.#privileged = options.hostUid === 0
+    this.#identity = this.#privileged ? sandboxIdentity : undefined
+    this.#base = this.#mountBase()
+    this.#groups = findGroups({
+      mountinfo: readFileSync("/proc/self/mountinfo", "utf8"),
+      selfCgroup: readFileSync("/proc/self/cgroup", "utf8"),
+      hostPid: options.hostPid,
+      alive: (pid) => options.livePids.includes(pid),
+    })
+    const architecture = process.arch as Architecture
+    const filter = (name: string, children: boolean): string => {
+      const file = join(this.#base, name)
+      writeFileSync(file, compileFilter(rulesFor({ children }), architecture))
+      return file
+    }
+    this.#filters = { withChildren: filter("filter-children", true), withoutChildren: filter("filter-childless", false) }
+  }
+
+  facts() {
+    return { privileged: this.#privileged, groups: this.#groups.version, groupsReason: this.#groups.reason, controllers: this.#groups.controllers, groupFolders: this.#groups.folders }
+  }
+
+  #mountBase(): string {
+    const avoid = this.#options.avoid
+    const base = baseCandidates.find((path) => existsSync(path) && !avoid.some((used) => used === path || used.startsWith(`${path}/`)))
+    if (base === undefined) throw new Error(`none of ${baseCandidates.join(", ")} can serve as the base of private mounts`)
+    mount("tmpfs", base, "tmpfs", MS.NOSUID | MS.NODEV | MS.NOEXEC, "size=64m,mode=0755")
+    mkdirSync(join(base, "roots"), { mode: 0o755 })
+    return base
+  }
+
+  park(): void {
+    while (this.#parked.length < parkedSeats) {
+      const seat = this.#takeSeat()
+      seat.catch(() => undefined)
+      this.#parked.push(seat)
+    }
+  }
+  #takeSeat(): Promise<Seat> {
+    this.#serial += 1
+    return takeSeat({ name: `s${this.#serial}`, groups: this.#groups, homeNetwork: this.#home, identity: this.#identity, filters: this.#filters })
+  }
+  async #nextSeat(): Promise<Seat> {
+    for (;;) {
+      const seat = await (this.#parked.shift() ?? this.#takeSeat())
+      if (seat.process.exitCode === null && seat.process.signalCode === null) return seat
+      seat.dispose()
+    }
+  }
+
+  #rootFor(profile: SandboxProfile): string {
+    const key = JSON.stringify(profile.executables)
+    let root = this.#roots.get(key)
+    if (root === undefined) {
+      root = join(this.#base, "roots", String(this.#roots.size))
+      buildRootView(root, profile.executables)
+      this.#roots.set(key, root)
+    }
+    return root
+  }
+
+  /** A limit that must hold, and does not on this machine. */
+  #unmet(profile: SandboxProfile): Refusal | undefined {
+    const { version, controllers, reason } = this.#groups
+    const fix = "run as root, or give this user a delegated cgroup (systemd: `systemd-run --user --scope -p Delegate=yes caisson …`)"
+    const why = version === "none" ? reason : "the controller is missing"
+    if (profile.required.includes("memoryBytes") && !controllers.memory) return refuse("memory-limit", `a memory limit for the whole process tree cannot be enforced: ${why}`, fix)
+    if (profile.required.includes("cpus") && !controllers.cpu) return refuse("cpu-share", `a CPU share cannot be enforced: ${why}`, fix)
+    return undefined
+  }
+
+  async prepare(profile: SandboxProfile): Promise<PrepareAnswer | Refusal> {
+    const unmet = this.#unmet(profile)
+    if (unmet !== undefined) return unmet
+    let root: string
+    try {
+      root = this.#rootFor(profile)
+    } catch (error) {
+      return refuse("root-view", `the program's view of the system could not be built: ${(error as Error).message}`, "check that the program and its folder exist and are readable")
+    }
+    const seat = await this.#nextSeat()
+    this.#serial += 1
+    const id = this.#serial
+    const listening = new Set<number>()
+    try {
+      const listeners = profile.network === "none" ? 0 : await this.#handOutListeners(id, seat, profile.network, listening)
+      this.#sandboxes.set(id, { id, seat, profile, root, listening, cancel: new AbortController() })
+      return { ok: true, sandbox: id, listeners }
+    } catch (error) {
+      seat.dispose()
+      throw error
+    }
+  }
+
+  async #handOutListeners(sandbox: number, seat: Seat, network: Exclude<SandboxProfile["network"], "none">, listening: Set<number>): Promise<number> {
+    let sent = 0
+    const give = async (role: ListenerRole, handle: Server | UdpSocket): Promise<void> => {
+      await send({ kind: "listener", sandbox, role }, handle)
+      handle.close()
+      sent += 1
+    }
+    const tcp = async (role: ListenerRole, address: string, port: number): Promise<void> => {
+      const server = createServer({ pauseOnConnect: true })
+      await new Promise<void>((resolve, reject) => {
+        server.once("error", reject)
+        server.listen({ fd: seat.network.listenTcp(address, port) }, resolve)
+      })
+      listening.add(port)
+      await give(role, server)
+    }
+    await tcp("proxy", "127.0.0.1", network.proxyPort)
+    for (const port of network.transparentPorts) await tcp(`port-${port}`, "0.0.0.0", port)
+    if (network.dns) {
+      const udp = createSocket("udp4")
+      await new Promise<void>((resolve, reject) => {
+        udp.once("error", reject)
+        udp.bind({ fd: seat.network.bindUdp("127.0.0.1", 53) }, resolve)
+      })
+      await give("dns-udp", udp)
+      await tcp("dns-tcp", "127.0.0.1", 53)
+    }
+    return sent
+  }
+
+  async run(id: number, job: Job, transactions: string): Promise<RunAnswer | Refusal> {
+    const sandbox = this.#known(id)
+    const { seat, profile } = sandbox
+    try {
+      this.#serial += 1
+      const snapshot = beginSnapshot(job.workspace)
+      const homeSnapshot = profile.home === undefined ? undefined : beginSnapshot(profile.home.dir)
+      const slot = await openSlot({ at: join(this.#base, `c${this.#serial}`), workspace: job.workspace, profile, identity: this.#identity, owners: this.#owners })
+      sandbox.slot = slot
+      hideFromView({ source: job.workspace, merged: slot.workspace.merged, view: profile.view, write: profile.write, blank: this.#base })
+      const at = slot.paths.tmp
+      const diskFull = (): boolean => {
+        const { bavail, bsize, ffree } = statfsSync(at)
+        return bavail * bsize < 65536 || ffree < 8
+      }
+      const run = await sealedRun({ seat, profile, job, paths: { ...slot.paths, root: sandbox.root }, identity: this.#identity, cancel: sandbox.cancel.signal, diskFull })
+      const denied: Denial[] = [...deniedAttempts(seat.network.attempts(), sandbox.listening, profile.network !== "none" && profile.network.dns)]
+      if ((run.usage?.pidsRefused ?? 0) > 0) denied.push({ layer: "limit", reason: "pids", target: `${profile.limits.pids} processes`, count: run.usage?.pidsRefused ?? 0 })
+      if (diskFull()) denied.push({ layer: "limit", reason: "disk", target: `${profile.limits.diskBytes} bytes`, count: 1 })
+      slot.seal()
+      const writes = await readWriteSet({ lower: job.workspace, upper: slot.workspace.upper, xattrPrefix: slot.workspace.xattrPrefix })
+      const homeWrites = slot.home === undefined ? undefined : await readWriteSet({ lower: slot.home.source, upper: slot.home.upper, xattrPrefix: slot.home.xattrPrefix })
+      sandbox.exited = { snapshot, homeSnapshot, writes, homeWrites, workspace: job.workspace, transactions }
+      const { cpuMs, peakMemoryBytes } = run.usage ?? {}
+      return {
+        ok: true,
+        ending: run.ending,
+        stdout: run.stdout,
+        stderr: run.stderr,
+        denied,
+        usage: { wallMs: run.wallMs, ...(cpuMs === undefined ? {} : { cpuMs }), ...(peakMemoryBytes === undefined ? {} : { peakMemoryBytes }) },
+        writes,
+      }
+    } catch (error) {
+      this.discard(id)
+      if (error instanceof LayerUnavailable) return refuse("workspace-layer", error.message, error.fix)
+      if (error instanceof LayerRefused) return refuse("write-set", error.message, "let the tool write less, or in a workspace of its own")
+      throw error
+    } finally {
+      seat.dispose()
+    }
+  }
+
+  cancel(id: number): void {
+    this.#sandboxes.get(id)?.cancel.abort()
+  }
+
+  async commit(id: number): Promise<CommitResult> {
+    const sandbox = this.#known(id)
+    const { slot, exited, profile } = sandbox
+    if (slot === undefined || exited === undefined) throw new Error("commit before the sandbox ended")
+    const result = await commitLayer({
+      workspace: exited.workspace,
+      upper: slot.workspace.upper,
+      writeSet: exited.writes,
+      txRoot: exited.transactions,
+      since: exited.snapshot,
+      xattrPrefix: slot.workspace.xattrPrefix,
+    })
+    if (result.ok && slot.home !== undefined && exited.homeWrites !== undefined && exited.homeSnapshot !== undefined && profile.home !== undefined) {
+      const kept = await commitLayer({
+        workspace: slot.home.source,
+        upper: slot.home.upper,
+        writeSet: exited.homeWrites,
+        txRoot: exited.transactions,
+        since: exited.homeSnapshot,
+        xattrPrefix: slot.home.xattrPrefix,
+        only: globFilter(profile.home.keep),
+      })
+      if (!kept.ok) process.emitWarning(`the driver's own state was not kept: ${kept.reason}`)
+    }
+    this.discard(id)
+    return result
+  }
+
+  discard(id: number): void {
+    const sandbox = this.#sandboxes.get(id)
+    if (sandbox === undefined) return
+    this.#sandboxes.delete(id)
+    sandbox.seat.dispose()
+    sandbox.slot?.dispose()
+  }
+
+  #known(id: number): Sandbox {
+    const sandbox = this.#sandboxes.get(id)
+    if (sandbox === undefined) throw new Error(`there is no sandbox ${id}`)
+    return sandbox
+  }
+
+  async dispose(): Promise<void> {
+    for (const seat of this.#parked.splice(0)) (await seat.catch(() => undefined))?.dispose()
+    for (const id of [...this.#sandboxes.keys()]) this.discard(id)
+    await this.#owners.dispose()
+    closeSync(this.#home)
+  }
+}
+
+const answer = async (launcher: Launcher, message: RequestMessage): Promise<Answer> => {
+  switch (message.op) {
+    case "prepare":
+      return launcher.prepare(message.profile)
+    case "run":
+      return launcher.run(message.sandbox, message.job, message.transactions)
+    case "commit":
+      return launcher.commit(message.sandbox)
+    case "cancel":
+      launcher.cancel(message.sandbox)
+      return { ok: true }
+    case "discard":
+      launcher.discard(message.sandbox)
+      return { ok: true }
+  }
+}
+
+const main = async (): Promise<void> => {
+  closeOnExecFrom(3)
+  const options = JSON.parse(process.argv[2] ?? "{}") as LauncherOptions
+  process.env = {}
+  let launcher: Launcher
+  try {
+    launcher = new Launcher(options)
+  } catch (error) {
+    const code = error instanceof SyscallError ? error.syscall : "launcher"
+    await send({ kind: "failed", refusal: refuse("launcher", `${code}: ${(error as Error).message}`, "run `caisson doctor`") })
+    process.exit(1)
+  }
+  process.on("message", (message: RequestMessage) => {
+    answer(launcher, message).then(
+      async (result) => {
+        await send({ kind: "answer", id: message.id, answer: result })
+        launcher.park()
+      },
+      (error: Error) => send({ kind: "broken", id: message.id, message: error.message }),
+    ).catch(() => undefined)
+  })
+  process.on("disconnect", () => {
+    launcher.dispose().finally(() => process.exit(0))
+  })
+  launcher.park()
+  await send({ kind: "ready", facts: launcher.facts() })
+}
+
+await main()

@@ -1,0 +1,65 @@
+/**
+ * What the host and its launcher say to each other, over the launcher's IPC channel.
+ *
+ * The launcher is one process in namespaces of its own that mounts, starts and watches sandboxes. Requests carry
+ * an id and get exactly one answer. Listeners travel as handles in messages of their own, before the answer.
+ */
+import type { Captured, CommitResult, Denial, Ending, Job, SandboxProfile } from "../backend.ts"
+import type { WriteSet } from "../effects/types.ts"
+
+export type Request =
+  | { readonly op: "prepare"; readonly profile: SandboxProfile }
+  | { readonly op: "run"; readonly sandbox: number; readonly job: Job; readonly transactions: string }
+  | { readonly op: "cancel"; readonly sandbox: number }
+  | { readonly op: "commit"; readonly sandbox: number }
+  | { readonly op: "discard"; readonly sandbox: number }
+export type RequestMessage = Request & { readonly id: number }
+
+export interface Refusal {
+  readonly ok: false
+  readonly control: string
+  readonly message: string
+  readonly fix: string
+}
+export interface PrepareAnswer {
+  readonly ok: true
+  readonly sandbox: number
+  /** how many listener handles were sent for this sandbox */
+  readonly listeners: number
+}
+export interface RunAnswer {
+  readonly ok: true
+  readonly ending: Ending
+  readonly stdout: Captured
+  readonly stderr: Captured
+  readonly denied: readonly Denial[]
+  readonly usage: { readonly wallMs: number; readonly cpuMs?: number; readonly peakMemoryBytes?: number }
+  readonly writes: WriteSet
+}
+export type Answer = PrepareAnswer | RunAnswer | CommitResult | Refusal | { readonly ok: true }
+
+export type ListenerRole = "proxy" | "dns-udp" | "dns-tcp" | `port-${number}`
+export type LauncherMessage =
+  | { readonly kind: "ready"; readonly facts: LauncherFacts }
+  | { readonly kind: "failed"; readonly refusal: Refusal }
+  | { readonly kind: "listener"; readonly sandbox: number; readonly role: ListenerRole }
+  | { readonly kind: "answer"; readonly id: number; readonly answer: Answer }
+  | { readonly kind: "broken"; readonly id: number; readonly message: string }
+
+/** What this machine offered the launcher. */
+export interface LauncherFacts {
+  readonly privileged: boolean
+  readonly groups: "v1" | "v2" | "none"
+  readonly groupsReason: string
+  readonly controllers: { readonly memory: boolean; readonly pids: boolean; readonly cpu: boolean }
+  /** the host removes these when the launcher is gone */
+  readonly groupFolders: readonly string[]
+}
+export interface LauncherOptions {
+  readonly hostPid: number
+  readonly hostUid: number
+  /** paths in use that the launcher's private mounts must not cover */
+  readonly avoid: readonly string[]
+  /** every process alive when the launcher was started, so that groups of dead hosts can be told */
+  readonly livePids: readonly number[]
+}

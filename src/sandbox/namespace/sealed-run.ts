@@ -1,0 +1,175 @@
+/**
+ * One job in one seat: start bubblewrap, watch it, and say how it ended once the whole tree is gone.
+ *
+ * Guarantees: resolves only after the sandbox's pid namespace is empty, so that nothing writes to the layer any
+ * more; the deadline, cancellation and floods kill the tree at once.
+ */
+import { setTimeout as delay } from "node:timers/promises"
+import type { Captured, Ending, Job, SandboxProfile } from "../backend.ts"
+import { prlimit, reap, RLIMIT } from "../syscalls.ts"
+import type { Identity } from "../workspace-layer.ts"
+import { bwrapArguments, shellWord, type SlotPaths } from "./bwrap-arguments.ts"
+import { capture } from "./capture.ts"
+import type { GroupUsage } from "./cgroup.ts"
+import { descriptor, type Seat } from "./seat.ts"
+import { openTerminal } from "./terminal.ts"
+
+export const bwrapPath = "/usr/bin/bwrap"
+const cpuPollMs = 50
+/** shells count file sizes in blocks of 512 bytes */
+const ulimitBlock = 512
+
+export interface SealedRun {
+  readonly ending: Ending
+  readonly stdout: Captured
+  readonly stderr: Captured
+  readonly wallMs: number
+  readonly usage: GroupUsage | undefined
+}
+
+/** Is the call's disk used up? Asked once, at the end. */
+export type DiskFull = () => boolean
+
+interface Status {
+  childPid: number | undefined
+  exitCode: number | undefined
+}
+/** bubblewrap's status stream: JSON documents, one a line, arriving in any chunks. */
+const readStatus = (seat: Seat, onChild: (pid: number) => void): Status => {
+  const status: Status = { childPid: undefined, exitCode: undefined }
+  let text = ""
+  seat.status.setEncoding("utf8")
+  seat.status.on("data", (chunk: string) => {
+    text += chunk
+    const child = /"child-pid": (\d+)\b[^}]*\}/.exec(text)?.[1]
+    if (child !== undefined && status.childPid === undefined) {
+      status.childPid = Number(child)
+      onChild(status.childPid)
+    }
+    const exit = /"exit-code": (\d+)/.exec(text)?.[1]
+    if (exit !== undefined) status.exitCode = Number(exit)
+  })
+  return status
+}
+
+const startScript = (job: Job, profile: SandboxProfile, grouped: boolean, slave: string | undefined): string => {
+  const { limits } = profile
+  const filter = profile.executables.children ? descriptor.filterWithChildren : descriptor.filterWithoutChildren
+  const other = profile.executables.children ? descriptor.filterWithoutChildren : descriptor.filterWithChildren
+  const lines = [
+    `ulimit -c 0; ulimit -n ${limits.openFiles}; ulimit -f ${Math.ceil(limits.diskBytes / ulimitBlock)}`,
+    ...(limits.cpuMs === undefined ? [] : [`ulimit -t ${Math.max(1, Math.ceil(limits.cpuMs / 1000))}`]),
+    ...(grouped ? [] : [`ulimit -d ${Math.ceil(limits.memoryBytes / 1024)}`]),
+  ]
+  // The shell reads this script from descriptor 0, so that one changes in the very last command only.
+  const standard = slave === undefined ? `0<&${descriptor.stdin} ${descriptor.stdin}<&-` : `${descriptor.stdin}<&- 0<>${shellWord(slave)} 1>&0 2>&0`
+  const options = ["--args", descriptor.arguments, "--json-status-fd", descriptor.status, "--seccomp", filter, ...(grouped ? [] : ["--block-fd", descriptor.block])]
+  const redirections = [standard, `${other}<&-`, ...(grouped ? [`${descriptor.block}<&-`] : [])]
+  return `${lines.join("\n")}\nexec ${bwrapPath} ${options.join(" ")} -- ${job.argv.map(shellWord).join(" ")} ${redirections.join(" ")}\n`
+}
+
+/** Wait until the sandbox's first process is reaped: its namespace is then empty. */
+const namespaceGone = async (pid: number): Promise<void> => {
+  for (let tries = 0; !reap(pid); tries += 1) {
+    if (tries < 20) await new Promise((resolve) => setImmediate(resolve))
+    else await delay(1)
+  }
+}
+
+export interface SealedRunOptions {
+  readonly seat: Seat
+  readonly profile: SandboxProfile
+  readonly job: Job
+  readonly paths: SlotPaths
+  readonly identity: Identity | undefined
+  readonly cancel: AbortSignal
+  readonly diskFull: DiskFull
+}
+
+export const sealedRun = async ({ seat, profile, job, paths, identity, cancel, diskFull }: SealedRunOptions): Promise<SealedRun> => {
+  const { limits } = profile
+  const grouped = seat.group !== undefined
+  seat.group?.limit({ memoryBytes: limits.memoryBytes + limits.diskBytes, pids: limits.pids + 2, ...(limits.cpus === undefined ? {} : { cpus: limits.cpus }) })
+
+  let stopped: Ending | undefined
+  const stop = (ending: Ending): void => {
+    stopped ??= ending
+    seat.process.kill("SIGKILL")
+  }
+  const terminal = profile.tty ? openTerminal(identity) : undefined
+  const flood = (): void => stop({ by: "limit", limit: "output" })
+  const stdout = capture(terminal?.output ?? seat.stdout, limits.outputBytes, flood)
+  const stderr = capture(seat.stderr, limits.outputBytes, flood)
+  if (terminal !== undefined) seat.stdout.resume()
+
+  const status = readStatus(seat, (pid) => {
+    if (grouped) return
+    try {
+      const processes = BigInt(limits.pids + 1)
+      prlimit(pid, RLIMIT.NPROC, processes, processes)
+      seat.block.end("x")
+    } catch (error) {
+      stop({ by: "infrastructure", message: `the process limit could not be set: ${(error as Error).message}` })
+    }
+  })
+
+  const started = process.hrtime.bigint()
+  seat.script.end(startScript(job, profile, grouped, terminal?.slave))
+  seat.arguments.end(`${bwrapArguments(profile, paths).join("\0")}\0`)
+  seat.stdin.end(job.stdin)
+
+  const deadline = setTimeout(() => stop({ by: "limit", limit: "wall" }), limits.wallMs)
+  const cpuWatch =
+    limits.cpuMs === undefined || !grouped
+      ? undefined
+      : setInterval(() => {
+          if ((seat.group?.cpuMs() ?? 0) > (limits.cpuMs as number)) stop({ by: "limit", limit: "cpu" })
+        }, cpuPollMs)
+  const onCancel = (): void => stop({ by: "cancelled" })
+  cancel.addEventListener("abort", onCancel, { once: true })
+  if (cancel.aborted) onCancel()
+  try {
+    const exit = await seat.exited
+    if (status.childPid !== undefined) await namespaceGone(status.childPid)
+    terminal?.output.once("error", () => undefined)
+    await Promise.all([stdout.ended, stderr.ended])
+    const wallMs = Number(process.hrtime.bigint() - started) / 1e6
+    const usage = seat.group?.usage()
+    const ending = stopped ?? endingOf({ exit, status, usage, profile, stderr: stderr.result(), diskFull })
+    return { ending, stdout: stdout.result(), stderr: stderr.result(), wallMs, usage }
+  } finally {
+    clearTimeout(deadline)
+    clearInterval(cpuWatch)
+    cancel.removeEventListener("abort", onCancel)
+    terminal?.output.destroy()
+  }
+}
+
+interface Ended {
+  readonly exit: { code: number | null; signal: NodeJS.Signals | null }
+  readonly status: Status
+  readonly usage: GroupUsage | undefined
+  readonly profile: SandboxProfile
+  readonly stderr: Captured
+  readonly diskFull: DiskFull
+}
+const signalNames: Readonly<Record<number, string>> = { 1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ", 31: "SIGSYS" }
+
+/** bubblewrap reports a death by signal N as exit code 128+N; the kernel's counters tell which limit was behind it. */
+const endingOf = ({ exit, status, usage, profile, stderr, diskFull }: Ended): Ending => {
+  if (usage?.outOfMemory === true) return { by: "limit", limit: "memory" }
+  if (exit.signal !== null) return { by: "infrastructure", message: `the sandbox was killed by ${exit.signal}` }
+  const said = Buffer.from(stderr.bytes).toString("utf8", 0, 600).trim()
+  if (status.exitCode === undefined) return { by: "infrastructure", message: `the sandbox did not start: ${said === "" ? `exit ${exit.code}` : said}` }
+  const code = status.exitCode
+  if (code === 1 && /^bwrap: execvp /m.test(said)) return { by: "infrastructure", message: said }
+  if (code === 0) return { by: "exit", code }
+  const signal = code > 128 ? signalNames[code - 128] : undefined
+  if (signal === "SIGSYS" && !profile.executables.children) return { by: "exec-denied" }
+  if (signal === "SIGXCPU") return { by: "limit", limit: "cpu" }
+  if (signal === "SIGXFSZ") return { by: "limit", limit: "disk" }
+  if ((usage?.pidsRefused ?? 0) > 0) return { by: "limit", limit: "pids" }
+  if (diskFull()) return { by: "limit", limit: "disk" }
+  if (signal !== undefined) return { by: "signal", signal }
+  return { by: "exit", code }
+}

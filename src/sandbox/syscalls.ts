@@ -1,0 +1,304 @@
+/**
+ * The few system calls Node does not offer, in one small module.
+ *
+ * Guarantees: each wrapper either succeeds or throws a `SyscallError` that carries the errno's name as `code`.
+ * Calls are synchronous and act on the calling thread; namespace changes concern that thread alone.
+ * Assumes: Linux on a libc that exports these symbols (glibc or musl). Loading is lazy, so that importing this
+ * module costs nothing and works anywhere.
+ */
+import koffi from "koffi"
+
+export class SyscallError extends Error {
+  readonly code: string
+  readonly errno: number
+  readonly syscall: string
+  constructor(syscall: string, errno: number, detail: string) {
+    const code = errnoName(errno)
+    super(`${code}: ${syscall}${detail === "" ? "" : ` ${detail}`}`)
+    this.code = code
+    this.errno = errno
+    this.syscall = syscall
+  }
+}
+
+const errnoNames = new Map<number, string>()
+const errnoName = (errno: number): string => {
+  if (errnoNames.size === 0) for (const [name, number] of Object.entries(koffi.os.errno)) if (!errnoNames.has(number)) errnoNames.set(number, name)
+  return errnoNames.get(errno) ?? `errno ${errno}`
+}
+
+type Native = (...args: unknown[]) => number
+const declarations = {
+  mount: "int mount(const char *source, const char *target, const char *type, ulong flags, const char *data)",
+  umount2: "int umount2(const char *target, int flags)",
+  unshare: "int unshare(int flags)",
+  setns: "int setns(int fd, int nstype)",
+  prctl: "int prctl(int option, ulong a, ulong b, ulong c, ulong d)",
+  socket: "int socket(int domain, int type, int protocol)",
+  bind: "int bind(int fd, const void *address, uint length)",
+  listen: "int listen(int fd, int backlog)",
+  setsockopt: "int setsockopt(int fd, int level, int name, const void *value, uint length)",
+  ioctl: "int ioctl(int fd, ulong request, _Inout_ void *argument)",
+  sendto: "long sendto(int fd, const void *data, size_t length, int flags, const void *address, uint addressLength)",
+  recv: "long recv(int fd, _Out_ void *data, size_t length, int flags)",
+  lgetxattr: "long lgetxattr(const char *path, const char *name, _Out_ void *value, size_t size)",
+  lsetxattr: "int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)",
+  lremovexattr: "int lremovexattr(const char *path, const char *name)",
+  llistxattr: "long llistxattr(const char *path, _Out_ void *list, size_t size)",
+  linkat: "int linkat(int olddir, const char *oldpath, int newdir, const char *newpath, int flags)",
+  unlinkat: "int unlinkat(int dir, const char *path, int flags)",
+  mkdirat: "int mkdirat(int dir, const char *path, uint mode)",
+  symlinkat: "int symlinkat(const char *target, int dir, const char *path)",
+  fchmodat: "int fchmodat(int dir, const char *path, uint mode, int flags)",
+  fchownat: "int fchownat(int dir, const char *path, uint uid, uint gid, int flags)",
+  utimensat: "int utimensat(int dir, const char *path, const void *times, int flags)",
+  renameat2: "int renameat2(int olddir, const char *oldpath, int newdir, const char *newpath, uint flags)",
+  flock: "int flock(int fd, int operation)",
+  lseek: "long lseek(int fd, long offset, int whence)",
+  copy_file_range: "long copy_file_range(int in, void *inOffset, int out, void *outOffset, size_t length, uint flags)",
+  prlimit: "int prlimit(int pid, int resource, const void *limit, void *old)",
+  posix_openpt: "int posix_openpt(int flags)",
+  grantpt: "int grantpt(int fd)",
+  unlockpt: "int unlockpt(int fd)",
+  ptsname_r: "int ptsname_r(int fd, _Out_ void *name, size_t length)",
+  pipe2: "int pipe2(_Out_ int *fds, int flags)",
+  kill: "int kill(int pid, int signal)",
+  waitpid: "int waitpid(int pid, _Out_ int *status, int options)",
+  fcntl: "int fcntl(int fd, int command, ...)",
+} as const
+type Name = keyof typeof declarations
+
+let library: ReturnType<typeof koffi.load> | undefined
+const loaded = new Map<string, Native>()
+const native = (name: Name): Native => {
+  let fn = loaded.get(name)
+  if (fn === undefined) {
+    library ??= koffi.load(null)
+    fn = library.func(declarations[name]) as unknown as Native
+    loaded.set(name, fn)
+  }
+  return fn
+}
+/** `syscall(2)` for what libc has no wrapper for; every argument is passed as a long or a pointer. */
+const raw = (name: string, number: number, signature: string, ...args: unknown[]): number => {
+  const key = `syscall:${signature}`
+  let fn = loaded.get(key)
+  if (fn === undefined) {
+    library ??= koffi.load(null)
+    fn = library.func(`long syscall(long number, ${signature})`) as unknown as Native
+    loaded.set(key, fn)
+  }
+  const result = fn(number, ...args)
+  if (result < 0) throw new SyscallError(name, koffi.errno(), "")
+  return result
+}
+const call = (name: Name, detail: string, ...args: unknown[]): number => {
+  const result = native(name)(...args)
+  if (result < 0) throw new SyscallError(name, koffi.errno(), detail)
+  return result
+}
+
+export const AT_FDCWD = -100
+export const AT_REMOVEDIR = 0x200
+export const AT_SYMLINK_NOFOLLOW = 0x100
+export const AT_EMPTY_PATH = 0x1000
+export const RENAME_NOREPLACE = 1
+export const RENAME_EXCHANGE = 2
+
+export const MS = { RDONLY: 1, NOSUID: 2, NODEV: 4, NOEXEC: 8, REMOUNT: 32, BIND: 4096, MOVE: 8192, REC: 16384, PRIVATE: 1 << 18, SLAVE: 1 << 19, SHARED: 1 << 20 } as const
+export const MNT_DETACH = 2
+export const CLONE = { NEWNS: 0x20000, NEWCGROUP: 0x2000000, NEWUTS: 0x4000000, NEWIPC: 0x8000000, NEWUSER: 0x10000000, NEWPID: 0x20000000, NEWNET: 0x40000000 } as const
+
+export const mount = (source: string, target: string, type: string | null, flags: number, data: string | null): void => {
+  call("mount", `${source} on ${target}`, source, target, type, flags, data)
+}
+export const umount = (target: string, flags = 0): void => {
+  call("umount2", target, target, flags)
+}
+export const unshare = (flags: number): void => {
+  call("unshare", "", flags)
+}
+export const setns = (fd: number, type: number): void => {
+  call("setns", "", fd, type)
+}
+export const prctl = (option: number, a = 0, b = 0, c = 0, d = 0): number => call("prctl", `option ${option}`, option, a, b, c, d)
+
+/** Mark every descriptor from `first` on close-on-exec, so that no child inherits what a parent left open. */
+export const closeOnExecFrom = (first: number): void => {
+  raw("close_range", 436, "uint first, uint last, uint flags", first, 0xffffffff, 4)
+}
+
+export const socket = (domain: number, type: number, protocol: number): number => call("socket", `family ${domain}`, domain, type, protocol)
+export const bind = (fd: number, address: Uint8Array): void => {
+  call("bind", "", fd, address, address.length)
+}
+export const listen = (fd: number, backlog: number): void => {
+  call("listen", "", fd, backlog)
+}
+export const setsockopt = (fd: number, level: number, name: number, value: number): void => {
+  const bytes = Buffer.alloc(4)
+  bytes.writeInt32LE(value)
+  call("setsockopt", `option ${name}`, fd, level, name, bytes, 4)
+}
+/** Attach a classic BPF program that picks which packets a socket sees. */
+export const attachSocketFilter = (fd: number, program: Uint8Array): void => {
+  let fn = loaded.get("attach-filter")
+  if (fn === undefined) {
+    library ??= koffi.load(null)
+    const filterProgram = koffi.struct("caisson_sock_fprog", { length: "uint16", filter: "const void *" })
+    fn = library.func("setsockopt", "int", ["int", "int", "int", koffi.pointer(filterProgram), "uint"]) as unknown as Native
+    loaded.set("attach-filter", fn)
+  }
+  const SOL_SOCKET = 1
+  const SO_ATTACH_FILTER = 26
+  if (fn(fd, SOL_SOCKET, SO_ATTACH_FILTER, { length: program.length / 8, filter: program }, 16) < 0) throw new SyscallError("setsockopt", koffi.errno(), "filter")
+}
+export const ioctl = (fd: number, request: number, argument: Uint8Array): number => call("ioctl", `request 0x${request.toString(16)}`, fd, request, argument)
+export const sendto = (fd: number, data: Uint8Array, address: Uint8Array): number => call("sendto", "", fd, data, data.length, 0, address, address.length)
+export const recv = (fd: number, length: number): Buffer => {
+  const buffer = Buffer.alloc(length)
+  return buffer.subarray(0, call("recv", "", fd, buffer, length, 0))
+}
+
+/** The value of an extended attribute, or undefined where the file does not carry it. */
+export const lgetxattr = (path: string, name: string): Buffer | undefined => {
+  for (let size = 256; ; size *= 8) {
+    const buffer = Buffer.alloc(size)
+    const length = native("lgetxattr")(path, name, buffer, size)
+    if (length >= 0) return buffer.subarray(0, length)
+    const errno = koffi.errno()
+    const code = errnoName(errno)
+    if (code === "ENODATA" || code === "ENOTSUP" || code === "EOPNOTSUPP") return undefined
+    if (code !== "ERANGE" || size > 1 << 20) throw new SyscallError("lgetxattr", errno, path)
+  }
+}
+export const lsetxattr = (path: string, name: string, value: Uint8Array): void => {
+  call("lsetxattr", path, path, name, value, value.length, 0)
+}
+export const lremovexattr = (path: string, name: string): void => {
+  call("lremovexattr", path, path, name)
+}
+export const llistxattr = (path: string): string[] => {
+  for (let size = 1024; ; size *= 8) {
+    const buffer = Buffer.alloc(size)
+    const length = native("llistxattr")(path, buffer, size)
+    if (length >= 0) return buffer.subarray(0, length).toString("latin1").split("\0").filter((name) => name !== "")
+    const errno = koffi.errno()
+    const code = errnoName(errno)
+    if (code === "ENOTSUP" || code === "EOPNOTSUPP") return []
+    if (code !== "ERANGE" || size > 1 << 20) throw new SyscallError("llistxattr", errno, path)
+  }
+}
+
+const RESOLVE = { NO_XDEV: 1, NO_MAGICLINKS: 2, NO_SYMLINKS: 4, BENEATH: 8 } as const
+/** Open below `dirfd`, never through a symlink, never out of the tree, never onto another mount. */
+export const openat2Beneath = (dirfd: number, path: string, flags: number, mode = 0): number => {
+  const how = Buffer.alloc(24)
+  how.writeBigUInt64LE(BigInt(flags | 0o2000000), 0)
+  how.writeBigUInt64LE(BigInt(mode), 8)
+  how.writeBigUInt64LE(BigInt(RESOLVE.NO_XDEV | RESOLVE.NO_MAGICLINKS | RESOLVE.NO_SYMLINKS | RESOLVE.BENEATH), 16)
+  return raw("openat2", 437, "int dirfd, const char *path, const void *how, size_t size", dirfd, path, how, 24)
+}
+export const renameat2 = (oldDir: number, oldPath: string, newDir: number, newPath: string, flags = 0): void => {
+  call("renameat2", `${oldPath} to ${newPath}`, oldDir, oldPath, newDir, newPath, flags)
+}
+export const linkat = (oldDir: number, oldPath: string, newDir: number, newPath: string, flags = 0): void => {
+  call("linkat", `${oldPath} to ${newPath}`, oldDir, oldPath, newDir, newPath, flags)
+}
+export const unlinkat = (dir: number, path: string, flags = 0): void => {
+  call("unlinkat", path, dir, path, flags)
+}
+export const mkdirat = (dir: number, path: string, mode: number): void => {
+  call("mkdirat", path, dir, path, mode)
+}
+export const symlinkat = (target: string, dir: number, path: string): void => {
+  call("symlinkat", path, target, dir, path)
+}
+export const fchmodat = (dir: number, path: string, mode: number): void => {
+  call("fchmodat", path, dir, path, mode, 0)
+}
+export const fchownat = (dir: number, path: string, uid: number, gid: number): void => {
+  call("fchownat", path, dir, path, uid, gid, AT_SYMLINK_NOFOLLOW)
+}
+/** Set access and modification time, in nanoseconds since the epoch, of the link itself. */
+export const utimensat = (dir: number, path: string, atimeNs: bigint, mtimeNs: bigint): void => {
+  const times = Buffer.alloc(32)
+  times.writeBigInt64LE(atimeNs / 1_000_000_000n, 0)
+  times.writeBigInt64LE(atimeNs % 1_000_000_000n, 8)
+  times.writeBigInt64LE(mtimeNs / 1_000_000_000n, 16)
+  times.writeBigInt64LE(mtimeNs % 1_000_000_000n, 24)
+  call("utimensat", path, dir, path, times, AT_SYMLINK_NOFOLLOW)
+}
+
+export const LOCK = { SHARED: 1, EXCLUSIVE: 2, NONBLOCK: 4, UNLOCK: 8 } as const
+export const flock = (fd: number, operation: number): void => {
+  call("flock", "", fd, operation)
+}
+
+const SEEK = { DATA: 3, HOLE: 4, SET: 0 } as const
+/** Copy a file's data and leave its holes holes. Both descriptors are regular files; `size` is the source's. */
+export const copySparse = (from: number, to: number, size: number): void => {
+  let position = 0
+  while (position < size) {
+    let start: number
+    try {
+      start = call("lseek", "", from, position, SEEK.DATA)
+    } catch (error) {
+      if (error instanceof SyscallError && error.code === "ENXIO") break
+      throw error
+    }
+    const end = call("lseek", "", from, start, SEEK.HOLE)
+    call("lseek", "", from, start, SEEK.SET)
+    call("lseek", "", to, start, SEEK.SET)
+    for (let left = end - start; left > 0; ) {
+      const copied = call("copy_file_range", "", from, null, to, null, Math.min(left, 1 << 30), 0)
+      if (copied === 0) return
+      left -= copied
+    }
+    position = end
+  }
+}
+
+export const RLIMIT = { CPU: 0, FSIZE: 1, DATA: 2, STACK: 3, CORE: 4, NPROC: 6, NOFILE: 7, AS: 9 } as const
+export const prlimit = (pid: number, resource: number, soft: bigint, hard: bigint): void => {
+  const limit = Buffer.alloc(16)
+  limit.writeBigUInt64LE(soft, 0)
+  limit.writeBigUInt64LE(hard, 8)
+  call("prlimit", `resource ${resource}`, pid, resource, limit, null)
+}
+
+/** Reap one child by pid: true once it is gone. It does not block. */
+export const reap = (pid: number): boolean => {
+  const WNOHANG = 1
+  const result = native("waitpid")(pid, [0], WNOHANG)
+  return result === pid || (result < 0 && errnoName(koffi.errno()) === "ECHILD")
+}
+
+/** A new pseudo terminal: the master's descriptor and the slave's path. */
+export const openPseudoTerminal = (): { master: number; slave: string } => {
+  const O_RDWR_NOCTTY_CLOEXEC = 2 | 0o400 | 0o2000000
+  const master = call("posix_openpt", "", O_RDWR_NOCTTY_CLOEXEC)
+  call("grantpt", "", master)
+  call("unlockpt", "", master)
+  const name = Buffer.alloc(64)
+  const failed = native("ptsname_r")(master, name, name.length)
+  if (failed !== 0) throw new SyscallError("ptsname_r", failed, "")
+  return { master, slave: name.subarray(0, name.indexOf(0)).toString("latin1") }
+}
+
+/** Clone a mount as a detached tree, optionally with its owners mapped by a user namespace, and attach it. */
+export const bindMapped = (source: string, target: string, usernsFd: number | undefined): void => {
+  const OPEN_TREE_CLONE_CLOEXEC = 1 | 0o2000000
+  const tree = raw("open_tree", 428, "int dirfd, const char *path, uint flags", AT_FDCWD, source, OPEN_TREE_CLONE_CLOEXEC)
+  try {
+    if (usernsFd !== undefined) {
+      const attributes = Buffer.alloc(32)
+      attributes.writeBigUInt64LE(0x100000n, 0) // MOUNT_ATTR_IDMAP
+      attributes.writeBigUInt64LE(BigInt(usernsFd), 24)
+      raw("mount_setattr", 442, "int dirfd, const char *path, uint flags, const void *attributes, size_t size", tree, "", AT_EMPTY_PATH, attributes, 32)
+    }
+    raw("move_mount", 429, "int fromDir, const char *from, int toDir, const char *to, uint flags", tree, "", AT_FDCWD, target, 4)
+  } finally {
+    raw("close", process.arch === "arm64" ? 57 : 3, "int fd", tree)
+  }
+}

@@ -1,0 +1,115 @@
+/** Run small programs in a real sandbox, as root or as an ordinary user, and look for what they left behind. */
+import { execFileSync } from "node:child_process"
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { ExitedSandbox, Job, Limits, PreparedSandbox, SandboxBackend, SandboxProfile } from "../../src/sandbox/backend.ts"
+
+const mebibyte = 1024 * 1024
+export const testLimits: Limits = { wallMs: 20_000, memoryBytes: 512 * mebibyte, pids: 64, diskBytes: 64 * mebibyte, outputBytes: mebibyte, openFiles: 256 }
+
+export interface ProfileOverrides extends Partial<Omit<SandboxProfile, "executables" | "limits">> {
+  readonly program?: string
+  readonly children?: boolean
+  readonly spawn?: Readonly<Record<string, string>>
+  readonly bundles?: Readonly<Record<string, string>>
+  readonly limits?: Partial<Limits>
+}
+const everyday = ["sh", "cat", "ls", "mkdir", "rm", "mv", "cp", "ln", "chmod", "touch", "sleep", "echo", "python3", "perl", "head", "stat", "find", "dd", "true", "env", "id", "tail", "kill", "seq", "mkfifo", "truncate", "rmdir", "tee", "wc", "getent", "curl"]
+
+export const profileOf = (overrides: ProfileOverrides = {}): SandboxProfile => {
+  const { program, children, spawn, bundles, limits, ...rest } = overrides
+  const known: Record<string, string> = {}
+  for (const name of everyday) {
+    try {
+      realpathSync(`/usr/bin/${name}`)
+      known[name] = `/usr/bin/${name}`
+    } catch {
+      // Not on this machine; a test that needs it says so.
+    }
+  }
+  return {
+    executables: { program: program ?? "/usr/bin/sh", children: children ?? true, spawn: spawn ?? known, bundles: bundles ?? {} },
+    view: { read: ["**"], deny: [] },
+    write: ["**"],
+    env: { PATH: "/usr/bin:/bin", HOME: "/home/tool", LANG: "C.UTF-8" },
+    tty: false,
+    network: "none",
+    required: [],
+    files: {},
+    ...rest,
+    limits: { ...testLimits, ...limits },
+  }
+}
+
+export const temporaryFolder = (name: string): string => realpathSync(mkdtempSync(join(tmpdir(), `caisson-${name}-`)))
+
+export interface Outcome {
+  readonly exited: ExitedSandbox
+  readonly stdout: string
+  readonly stderr: string
+}
+export const prepared = async (backend: SandboxBackend, overrides?: ProfileOverrides): Promise<PreparedSandbox> => {
+  const made = await backend.prepare(profileOf(overrides))
+  if (!made.ok) throw new Error(`${made.control}: ${made.message}`)
+  return made
+}
+export const finish = async (sandbox: PreparedSandbox, job: Omit<Job, "stdin"> & { stdin?: string }, cancel: AbortSignal = new AbortController().signal): Promise<Outcome> => {
+  const exited = await sandbox.run({ ...job, stdin: Buffer.from(job.stdin ?? "") }, cancel)
+  if (!exited.ok) throw new Error(`${exited.control}: ${exited.message}`)
+  return { exited, stdout: Buffer.from(exited.stdout.bytes).toString("utf8"), stderr: Buffer.from(exited.stderr.bytes).toString("utf8") }
+}
+export const runShell = async (backend: SandboxBackend, workspace: string, script: string, overrides?: ProfileOverrides): Promise<Outcome> =>
+  finish(await prepared(backend, overrides), { argv: ["/usr/bin/sh", "-c", script], workspace })
+export const runPython = async (backend: SandboxBackend, workspace: string, source: string, overrides?: ProfileOverrides): Promise<Outcome> =>
+  finish(await prepared(backend, { program: "/usr/bin/python3", ...overrides }), { argv: ["/usr/bin/python3", "-c", source], workspace })
+
+/** Every path below a folder with type, mode and content, as one comparable text. */
+export const fingerprint = (folder: string): string =>
+  execFileSync("sh", ["-c", 'cd "$1" && find . -printf "%p %y %m %s %l\\n" | sort && find . -type f -print0 | sort -z | xargs -0 -r sha256sum', "sh", folder], { encoding: "utf8" })
+
+export interface LiveProcess {
+  readonly pid: number
+  /** start time in clock ticks, which tells a reused number from the same process */
+  readonly started: string
+}
+const statusOf = (pid: number): { parent: number; started: string; zombie: boolean } | undefined => {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8")
+    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
+    return { zombie: fields[0] === "Z", parent: Number(fields[1]), started: fields[19] ?? "" }
+  } catch {
+    return undefined
+  }
+}
+/** Every process below one, now. */
+export const descendants = (root: number): LiveProcess[] => {
+  const all = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number)
+  const children = new Map<number, LiveProcess[]>()
+  for (const pid of all) {
+    const status = statusOf(pid)
+    if (status !== undefined) children.set(status.parent, [...(children.get(status.parent) ?? []), { pid, started: status.started }])
+  }
+  const below = (pid: number): LiveProcess[] => (children.get(pid) ?? []).flatMap((child) => [child, ...below(child.pid)])
+  return below(root)
+}
+export const stillAlive = (processes: readonly LiveProcess[]): LiveProcess[] =>
+  processes.filter(({ pid, started }) => {
+    const status = statusOf(pid)
+    return status !== undefined && status.started === started && !status.zombie
+  })
+/** Control groups named after a host process. */
+export const groupsOf = (hostPid: number): string[] =>
+  execFileSync("sh", ["-c", `find /sys/fs/cgroup -type d -name 'caisson-${hostPid}-*' 2>/dev/null || true`], { encoding: "utf8" }).split("\n").filter((line) => line !== "")
+/** Mounts of this machine that mention one of the given folders or a base of private mounts. */
+export const strayMounts = (...folders: string[]): string[] =>
+  readFileSync("/proc/self/mountinfo", "utf8").split("\n").filter((line) => folders.some((folder) => line.includes(folder)) || / \/(srv|mnt|media|opt) /.test(line))
+
+export const until = async (condition: () => boolean, what: string, milliseconds = 10_000): Promise<void> => {
+  const end = Date.now() + milliseconds
+  while (!condition()) {
+    if (Date.now() > end) throw new Error(`never came true: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+export const removeFolder = (folder: string): void => rmSync(folder, { recursive: true, force: true })
