@@ -1,0 +1,247 @@
+/**
+ * DRIVER.md and SDK.md (AIP-30 and its subtypes) → DriverContract.
+ *
+ * Guarantees: the universal schema is applied first, then the one of its `kind`; the leniencies of compat mode are
+ * each named in the contract's source; what can be parsed but never serve a call is marked `unusable`.
+ * Does not: meet the tool's contract; binding.ts does.
+ */
+import { readAuth } from "./auth.ts"
+import { sourceOf } from "./context.ts"
+import type { Context } from "./context.ts"
+import { checkCredentials, checkEnvLiterals } from "./credentials.ts"
+import { joinPath, nearest, shown } from "./diagnostics.ts"
+import { readEgress } from "./egress-block.ts"
+import {
+  defined,
+  isObject,
+  list,
+  object,
+  objects,
+  optionalNumber,
+  optionalObject,
+  optionalText,
+  text,
+  texts,
+  without,
+} from "./fields.ts"
+import { deepFreeze } from "./freeze.ts"
+import { checkArgv, dialect, readImplementation } from "./implementation.ts"
+import { splitInstall } from "./install.ts"
+import { mendDriver } from "./driver-mend.ts"
+import { compilePattern } from "./pattern.ts"
+import { liftRuntime, readEgressBudget, readLimits, readRunner } from "./runner.ts"
+import { readSandbox } from "./sandbox.ts"
+import { checkShape, ownSchema } from "./shape.ts"
+import { readRetry } from "./tool.ts"
+import type {
+  CliOutput,
+  CliSpec,
+  DriverContract,
+  DriverKind,
+  Implementation,
+  JsonObject,
+  OutputFormat,
+  VersionCheck,
+} from "./types.ts"
+import { majorOf, parseRange } from "./version.ts"
+
+/** Where a driver's front matter came from, when not from DRIVER.md itself. */
+export interface Origin {
+  /** the front matter as written, for the digest */
+  readonly written: JsonObject
+  /** for each `implements[]` entry made from a CLI.md's `commands`: its path there */
+  readonly commands: ReadonlyMap<number, readonly string[]>
+}
+
+const KINDS: readonly DriverKind[] = ["cli", "http", "mcp", "sdk", "builtin"]
+const keysOf = (name: Parameters<typeof ownSchema>[0]): readonly string[] =>
+  Object.keys(object(ownSchema(name), "properties"))
+const known = new Map<DriverKind, { readonly universal: readonly string[]; readonly own: readonly string[] }>()
+
+function knownKeys(kind: DriverKind): { readonly universal: readonly string[]; readonly own: readonly string[] } {
+  const found = known.get(kind)
+  if (found !== undefined) return found
+  const universal = keysOf("driver")
+  const made = { universal, own: keysOf(`driver-${kind}`).filter((key) => !universal.includes(key)) }
+  known.set(kind, made)
+  return made
+}
+
+function checkKeys(front: JsonObject, kind: DriverKind, context: Context): void {
+  const { universal, own } = knownKeys(kind)
+  for (const key of Object.keys(front)) {
+    if (universal.includes(key) || own.includes(key)) continue
+    const near = nearest(key, [...universal, ...own])
+    const say = context.mode === "strict" ? context.report.error : context.report.lenient
+    say(
+      "unknown-key",
+      joinPath("", key),
+      `\`${shown(key, 40)}\` is not a known key of a ${kind} driver${context.mode === "strict" ? "" : " and is ignored"}`,
+      near === undefined ? "remove it, or move it under `metadata`" : `did you mean \`${near}\`?`,
+    )
+  }
+}
+
+function readVersionCheck(front: JsonObject, context: Context): VersionCheck | undefined {
+  const block = optionalObject(front, "version_check")
+  if (block === undefined) return undefined
+  const pattern = compilePattern(text(block, "parse"))
+  if (!pattern.ok) context.report.error("version-pattern", "version_check.parse", pattern.message, pattern.fix)
+  else if (!pattern.pattern.groups)
+    context.report.error(
+      "version-pattern",
+      "version_check.parse",
+      "the pattern has no group; the version is read from group 1",
+      "put the version into parentheses, as in `jq-(\\d+\\.\\d+)`",
+    )
+  const range = parseRange(text(block, "range"))
+  if (!range.ok) context.report.error("version-range", "version_check.range", range.message, range.fix)
+  else if (range.translated) dialect("version_check.range", text(block, "range"), range.range, context)
+  return {
+    cmd: text(block, "cmd"),
+    parse: text(block, "parse"),
+    range: range.ok ? range.range : text(block, "range"),
+    timeoutMs: optionalNumber(block, "timeout_ms") ?? 5_000,
+  }
+}
+
+function readOutput(block: JsonObject): CliOutput {
+  const codes = object(block, "exit_codes")
+  return defined({
+    defaultFormat: (optionalText(block, "default_format") ?? "text") as OutputFormat,
+    jsonFlag: optionalText(block, "json_flag"),
+    jsonFlagArgs: texts(block, "json_flag_args"),
+    exitCodes: Object.fromEntries(Object.keys(codes).map((code) => [code, text(codes, code)])),
+    stream: (optionalText(block, "stream") ?? "stdout") as CliOutput["stream"],
+    errorStream: (optionalText(block, "error_stream") ?? "stderr") as CliOutput["errorStream"],
+  })
+}
+
+function readCliSpec(front: JsonObject, context: Context): CliSpec {
+  const bin = text(front, "bin")
+  if (bin.split("/").includes("..") || bin.endsWith("/"))
+    context.report.error(
+      "path-escape",
+      "bin",
+      `\`${shown(bin)}\` leads elsewhere`,
+      "write a program name, or a path inside the manifest's folder",
+    )
+  checkArgv(texts(front, "bin_args"), "bin_args", context)
+  return {
+    bin,
+    binArgs: texts(front, "bin_args"),
+    sandbox: readSandbox(object(front, "sandbox"), "sandbox", context.report),
+    output: readOutput(object(front, "output")),
+  }
+}
+
+function checkHealth(front: JsonObject, context: Context): void {
+  const block = optionalObject(front, "health_check")
+  if (block === undefined) return
+  const method = text(block, "method")
+  if (method === "exec" && block["cmd"] === undefined)
+    context.report.error("missing-field", "health_check.cmd", "`health_check.method: exec` needs `cmd`", "add `cmd:`")
+  if (method === "http" && block["http"] === undefined)
+    context.report.error(
+      "missing-field",
+      "health_check.http",
+      "`health_check.method: http` needs `http`",
+      "add `http: { url, expect_status }`",
+    )
+}
+
+function readImplements(
+  front: JsonObject,
+  side: Parameters<typeof readImplementation>[2],
+  origin: Origin,
+  context: Context,
+): readonly Implementation[] {
+  const seen = new Set<string>()
+  return objects(front, "implements").flatMap((entry, i) => {
+    const command = origin.commands.get(i)
+    const path = command === undefined ? joinPath("implements", i) : `commands.${command.join(".")}`
+    const made = readImplementation(entry, path, side, context, command)
+    if (made === undefined) return []
+    const twice = seen.has(made.tool)
+    if (twice && command !== undefined) return []
+    if (twice)
+      context.report.error(
+        "implements-duplicate",
+        path,
+        `the tool \`${shown(made.tool)}\` is implemented twice by this driver`,
+        "keep one entry per tool",
+      )
+    seen.add(made.tool)
+    return [made]
+  })
+}
+
+export function readDriver(written: JsonObject, context: Context, from?: Origin): DriverContract | undefined {
+  const { report } = context
+  const origin = from ?? { written, commands: new Map() }
+  if (from === undefined) checkCredentials(written, report)
+  const mended = mendDriver(liftRuntime(written, context), context)
+  if (mended.stop === true) return undefined
+  const install = splitInstall(mended.front["install"], context)
+  const front = install === undefined ? mended.front : { ...mended.front, install: install.checked }
+  const universal = checkShape("driver", front, report)
+  const kind = KINDS.find((name) => name === front["kind"])
+  if (kind === undefined || !checkShape(`driver-${kind}`, front, report) || !universal) return undefined
+  checkKeys(front, kind, context)
+  checkHealth(front, context)
+  for (const key of kind === "builtin" ? ["install", "auth", "network"] : []) {
+    if (front[key] !== undefined) report.error("builtin-extra", key, `a builtin driver has no \`${key}\``, "remove it")
+  }
+  const server = optionalObject(front, "server")
+  if (server !== undefined) checkEnvLiterals(object(server, "env"), "server.env", report)
+  const sandboxBlock = kind === "cli" ? object(front, "sandbox") : undefined
+  const network = readEgress(optionalObject(front, "network"), sandboxBlock, report)
+  const cli = kind === "cli" ? readCliSpec(front, context) : undefined
+  const metadata = object(front, "metadata")
+  const runner = readRunner(front["runner"], context)
+  const requires = object(front, "requires")
+  const version = text(front, "version")
+  const own = knownKeys(kind).own
+  const contract: DriverContract = defined({
+    kind: "driver" as const,
+    id: text(front, "id"),
+    name: text(front, "name"),
+    description: text(front, "description"),
+    version,
+    major: majorOf(version),
+    driverKind: kind,
+    implements: readImplements(front, defined({ sandbox: cli?.sandbox, egress: network.egress }), origin, context),
+    install: install?.methods ?? [],
+    versionCheck: readVersionCheck(front, context),
+    auth: readAuth(front, cli, context),
+    ...network,
+    region: Array.isArray(front["region"]) ? texts(front, "region") : ["global"],
+    regionDeclared: Array.isArray(front["region"]),
+    policyTags: texts(front, "policy_tags"),
+    costUnitsPerCall: optionalNumber(object(front, "cost_override"), "cost_units_per_call"),
+    timeoutMs: optionalNumber(front, "timeout_override_ms"),
+    retry: readRetry(optionalObject(front, "retry_override")),
+    healthCheck: optionalObject(front, "health_check"),
+    requires: defined({
+      os: texts(requires, "os"),
+      arch: texts(requires, "arch"),
+      minDiskMb: optionalNumber(requires, "min_disk_mb"),
+      minMemoryMb: optionalNumber(requires, "min_memory_mb"),
+    }),
+    setup: list(front, "setup").filter(isObject),
+    runner,
+    limits: readLimits(isObject(runner) && isObject(runner["inline"]) ? runner["inline"] : runner, metadata),
+    egressBudget: readEgressBudget(metadata),
+    kindFields: without(
+      front,
+      Object.keys(front).filter((key) => !own.includes(key)),
+    ),
+    cli,
+    examples: objects(front, "examples"),
+    tags: texts(front, "tags"),
+    metadata,
+    unusable: mended.unusable,
+    source: sourceOf(context, origin.written),
+  })
+  return report.failed ? undefined : deepFreeze(contract)
+}

@@ -1,0 +1,238 @@
+/**
+ * Foreign JSON Schemas (`inputs`, `outputs`, `contextSchema`) → validators that cannot hang.
+ *
+ * Guarantees: compiling refuses what schema-check.ts refuses and never fetches (code is generated at the first use); patterns run under RE2; one
+ * validation takes at most `limits.validationSteps` visits of subschemas and `limits.patternWork` of
+ * matching, and values deeper or larger than the limits are refused before the first step, so no worker or deadline
+ * is needed around it. Running out of budget is a refusal, never a pass. Inherited properties do not count.
+ * Does not: fill in defaults, convert types, or report more than the first fault.
+ */
+import { Ajv2020 } from "ajv/dist/2020.js"
+import type { ErrorObject, ValidateFunction } from "ajv"
+import { fullFormats } from "ajv-formats/dist/formats.js"
+import { jcs } from "./digest.ts"
+import { joinPath, shown } from "./diagnostics.ts"
+import { limits } from "./limits.ts"
+import { compilePattern } from "./pattern.ts"
+import { checkSchema } from "./schema-check.ts"
+import type { SchemaFault } from "./schema-check.ts"
+import { metered } from "./schema-meter.ts"
+
+export interface ValueFault {
+  /** dotted path into the value; empty for the whole value */
+  readonly path: string
+  readonly message: string
+}
+export type Validation = { readonly ok: true } | { readonly ok: false; readonly errors: readonly ValueFault[] }
+export type CompiledSchema =
+  | { readonly ok: true; validate(value: unknown): Validation }
+  | ({ readonly ok: false } & SchemaFault)
+
+/** Thrown out of a running validation when its budget is spent; never leaves this file. */
+class BudgetSpent extends Error {}
+
+const budget = { steps: 0, work: 0 }
+
+function step(weight: number): boolean {
+  budget.steps -= weight
+  if (budget.steps < 0) throw new BudgetSpent()
+  return true
+}
+
+function spendWork(cost: number): void {
+  budget.work -= cost
+  if (budget.work < 0) throw new BudgetSpent()
+}
+
+const regExp = Object.assign(
+  (source: string) => {
+    const compiled = compilePattern(source)
+    if (!compiled.ok) throw new Error(compiled.message)
+    const { pattern } = compiled
+    return {
+      // Ajv tells patterns apart by this text
+      toString: () => `/${source}/u`,
+      test(subject: string): boolean {
+        spendWork(pattern.cost(subject.length))
+        return pattern.test(subject)
+      },
+    }
+  },
+  { code: "" },
+)
+
+const FORMATS = [
+  "date-time",
+  "date",
+  "time",
+  "duration",
+  "uri",
+  "uri-reference",
+  "email",
+  "hostname",
+  "ipv4",
+  "ipv6",
+  "uuid",
+  "json-pointer",
+] as const
+
+function formatCheck(name: (typeof FORMATS)[number]): (text: string) => boolean {
+  const format: unknown = fullFormats[name]
+  const inner = (text: string): boolean => {
+    if (format instanceof RegExp) return format.test(text)
+    if (typeof format === "function") return Boolean((format as (t: string) => unknown)(text))
+    const { validate } = format as { validate: RegExp | ((t: string) => boolean) }
+    return validate instanceof RegExp ? validate.test(text) : validate(text)
+  }
+  return (text) => text.length <= limits.formatLength && inner(text)
+}
+
+const formats: Record<string, (text: string) => boolean> = {
+  ...Object.fromEntries(FORMATS.map((name) => [name, formatCheck(name)])),
+  regex: (text) => compilePattern(text).ok,
+}
+
+function areUnique(items: readonly unknown[]): boolean {
+  const seen = new Set<string>()
+  for (const item of items) {
+    const text = jcs(item)
+    step(1 + (text.length >> 6))
+    if (seen.has(text)) return false
+    seen.add(text)
+  }
+  return true
+}
+
+function engine(): Ajv2020 {
+  const ajv = new Ajv2020({
+    strict: false,
+    allErrors: false,
+    ownProperties: true,
+    inlineRefs: false,
+    meta: false,
+    validateSchema: false,
+    addUsedSchema: false,
+    logger: false,
+    messages: true,
+    code: { regExp, optimize: false },
+    formats,
+  })
+  ajv.addKeyword({
+    keyword: "x-step",
+    schemaType: "number",
+    errors: false,
+    validate: (weight: number) => step(weight),
+    before: "$ref",
+  })
+  ajv.removeKeyword("uniqueItems")
+  ajv.addKeyword({
+    keyword: "uniqueItems",
+    type: "array",
+    schemaType: "boolean",
+    error: { message: "must not hold the same item twice" },
+    validate: (on: boolean, items: readonly unknown[]) => !on || areUnique(items),
+  })
+  return ajv
+}
+
+/** Nodes and depth of a value, without recursion. */
+function tooBig(value: unknown): ValueFault | undefined {
+  let nodes = 0
+  let level: unknown[] = [value]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > limits.valueDepth) return { path: "", message: `is nested deeper than ${limits.valueDepth} levels` }
+    nodes += level.length
+    if (nodes > limits.valueNodes) return { path: "", message: `has more than ${limits.valueNodes} values` }
+    const next: unknown[] = []
+    for (const item of level)
+      if (item !== null && typeof item === "object") for (const child of Object.values(item)) next.push(child)
+    level = next
+  }
+  return undefined
+}
+
+function fault(error: ErrorObject, value: unknown): ValueFault {
+  let path = ""
+  let at: unknown = value
+  for (const part of error.instancePath.split("/").slice(1)) {
+    const key = part.replaceAll("~1", "/").replaceAll("~0", "~")
+    path = joinPath(path, Array.isArray(at) ? Number(key) : key)
+    at = at !== null && typeof at === "object" ? (at as Record<string, unknown>)[key] : undefined
+  }
+  const params = error.params as Record<string, unknown>
+  switch (error.keyword) {
+    case "required":
+    case "dependentRequired":
+      return { path: joinPath(path, shown(params["missingProperty"])), message: "is missing" }
+    case "additionalProperties":
+    case "unevaluatedProperties":
+      return {
+        path: joinPath(path, shown(params["additionalProperty"] ?? params["unevaluatedProperty"])),
+        message: "is not a known property",
+      }
+    case "enum":
+      return {
+        path,
+        message: `must be one of ${shown((params["allowedValues"] as unknown[]).map((v) => JSON.stringify(v)).join(", "), 200)}`,
+      }
+    case "const":
+      return { path, message: `must be ${shown(params["allowedValue"])}` }
+    default:
+      return { path, message: shown(error.message ?? "does not match the schema", 200) }
+  }
+}
+
+function run(validate: ValidateFunction, value: unknown): Validation {
+  const big = tooBig(value)
+  if (big !== undefined) return { ok: false, errors: [big] }
+  budget.steps = limits.validationSteps
+  budget.work = limits.patternWork
+  try {
+    if (validate(value)) return { ok: true }
+    const first = validate.errors?.[0]
+    return {
+      ok: false,
+      errors: [first === undefined ? { path: "", message: "does not match the schema" } : fault(first, value)],
+    }
+  } catch (error) {
+    if (error instanceof BudgetSpent || error instanceof RangeError) {
+      return { ok: false, errors: [{ path: "", message: "takes too many steps to check against the schema" }] }
+    }
+    throw error
+  } finally {
+    validate.errors = null
+  }
+}
+
+const compiled = new WeakMap<object, CompiledSchema>()
+
+function build(schema: unknown): CompiledSchema {
+  const checked = checkSchema(schema)
+  if (!checked.ok) return { ok: false, ...checked.fault }
+  let validate: ValidateFunction | undefined
+  return {
+    ok: true,
+    validate(value) {
+      try {
+        validate ??= engine().compile(metered(checked.schema, false).copy as Record<string, unknown>)
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error)
+        return {
+          ok: false,
+          errors: [{ path: "", message: `cannot be checked: the schema does not compile (${shown(why, 120)})` }],
+        }
+      }
+      return run(validate, value)
+    },
+  }
+}
+
+/** Compile once per schema object; contracts are frozen, so the validator stays right. */
+export function compileSchema(schema: unknown): CompiledSchema {
+  if (schema === null || typeof schema !== "object") return build(schema)
+  const known = compiled.get(schema)
+  if (known !== undefined) return known
+  const result = build(schema)
+  if (Object.isFrozen(schema)) compiled.set(schema, result)
+  return result
+}

@@ -1,0 +1,49 @@
+/**
+ * Every limit on manifest input, once. Owner: whoever reads untrusted manifests. At each limit the manifest is
+ * refused with a diagnostic that names the limit; nothing is cut short silently.
+ */
+export const limits = Object.freeze({
+  /** whole file, body included; checked before decoding */
+  fileBytes: 1024 * 1024,
+  /** text between the two `---` lines; the YAML parser is quadratic in places, so this is what bounds its time */
+  frontmatterBytes: 64 * 1024,
+  yamlNodes: 10_000,
+  yamlDepth: 40,
+
+  /** a foreign JSON Schema (`inputs`, `outputs`, `contextSchema`) */
+  schemaBytes: 64 * 1024,
+  schemaDepth: 32,
+  schemaNodes: 2_000,
+  schemaProperties: 500,
+  schemaEnum: 1_000,
+  schemaRefs: 500,
+  /** instances: nodes and depth of one value, then steps of one validation (visits of subschemas) */
+  valueNodes: 500_000,
+  valueDepth: 256,
+  validationSteps: 2_000_000,
+  /** strings longer than this never match a `format` */
+  formatLength: 8_192,
+
+  /** untrusted regular expressions: source length, compiled size, and size × subject length of one validation */
+  patternLength: 1_000,
+  patternProgram: 5_000,
+  /** compiled size of all patterns of one schema */
+  patternTotal: 50_000,
+  patternWork: 50_000_000,
+
+  versionLength: 128,
+  rangeLength: 256,
+  /** how much of a program's output is searched for its version */
+  versionOutput: 16 * 1024,
+
+  egressEntries: 256,
+  egressEntryLength: 300,
+  listLength: 512,
+
+  /** the walk that finds manifests */
+  walkDepth: 16,
+  walkEntries: 50_000,
+  walkManifests: 2_000,
+  commandDepth: 8,
+  commandCount: 256,
+})

@@ -1,0 +1,298 @@
+/**
+ * The frozen contracts that every other room reads.
+ *
+ * Guarantees: values of these types were made by the loaders in this folder from validated, canonicalised
+ * bytes; they are deeply frozen and carry the digest of what they were made from.
+ * Assumes: nothing. Does not: touch clock, network or disk.
+ */
+import type { EgressEntry } from "./egress-entry.ts"
+
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue }
+export type JsonObject = { readonly [key: string]: JsonValue }
+/** A JSON Schema (2020-12) as found in a manifest: an object that compiled under our limits. */
+export type JsonSchema = JsonObject
+
+export type ManifestMode = "strict" | "compat"
+export type ManifestKind = "tool" | "driver" | "cli" | "secrets" | "action" | "policy"
+
+/** One message about one manifest: always a file, mostly a field path, always a way to mend it. */
+export interface Diagnostic {
+  readonly severity: "error" | "warning"
+  /** stable machine-readable rule name, e.g. `approval-auto-with-mutates` */
+  readonly rule: string
+  readonly file: string
+  /** dotted path in the frontmatter, e.g. `implements[0].version`; empty for the whole file */
+  readonly path: string
+  readonly message: string
+  /** what to write instead */
+  readonly fix: string
+}
+
+export interface ManifestSource {
+  readonly file: string
+  readonly mode: ManifestMode
+  /** `sha256:<hex>` over the JCS form of the validated frontmatter */
+  readonly digest: string
+  /** which spec leniencies were applied in compat mode */
+  readonly leniencies: readonly string[]
+}
+
+export type DriverKind = "cli" | "http" | "mcp" | "sdk" | "builtin"
+export type Approval =
+  | { readonly class: "auto" | "on-mutate" | "always" }
+  | { readonly class: "policy"; readonly ref: string }
+export type CostClass = "trivial" | "metered" | "expensive"
+
+/** `workspace:/notes/*` → { class: "workspace", scope: "/notes/*" } */
+export interface MutateScope {
+  readonly class: string
+  readonly scope: string
+  readonly text: string
+}
+
+export interface RetryRule {
+  readonly maxAttempts: number
+  readonly backoff: "fixed" | "exponential"
+  readonly initialMs: number
+}
+
+export interface ToolContract {
+  readonly kind: "tool"
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  readonly version: string
+  readonly major: number
+  readonly inputs: JsonSchema
+  readonly outputs: JsonSchema
+  /** from `metadata.contextSchema` (C-36) */
+  readonly contextSchema?: JsonSchema
+  readonly idempotent: boolean
+  readonly mutates: readonly MutateScope[]
+  readonly requires: {
+    /** undefined: silent; `[]`: explicitly none, which forces the call's egress empty (C-14) */
+    readonly network?: readonly string[]
+    readonly secrets: readonly string[]
+    readonly tools: readonly string[]
+  }
+  readonly approval: Approval
+  readonly riskLevel: 0 | 1 | 2 | 3
+  readonly costClass: CostClass
+  readonly timeoutMs: number
+  readonly retry?: RetryRule
+  readonly defaultImplementation?: string
+  readonly driverConstraints: { readonly forbid: readonly DriverKind[]; readonly requireKind: readonly DriverKind[] }
+  /** the ACTION this tool carries out, as written: an id, perhaps with `@major` */
+  readonly implements?: string
+  /** AIP-16 file contracts, as written */
+  readonly inputsFiles?: JsonObject
+  readonly outputsFiles?: JsonObject
+  readonly tags: readonly string[]
+  readonly examples: readonly {
+    readonly name: string
+    readonly input: JsonObject
+    readonly output?: JsonValue
+    readonly note?: string
+  }[]
+  readonly metadata: JsonObject
+  readonly source: ManifestSource
+}
+
+export interface VersionCheck {
+  readonly cmd: string
+  readonly parse: string
+  readonly range: string
+  readonly timeoutMs: number
+}
+
+export interface InstallMethod {
+  readonly method: string
+  readonly usable: boolean
+  /** why not, when not usable: unknown method, experimental, placeholder hash, … */
+  readonly reason?: string
+  readonly fields: JsonObject
+}
+
+/** AIP-29 `sandbox`. Absent parts mean the tightest reading. */
+export interface CliSandbox {
+  readonly fs: { readonly read: readonly string[]; readonly write: readonly string[]; readonly deny: readonly string[] }
+  readonly exec: { readonly allow: boolean; readonly spawn: readonly string[] }
+  readonly env: { readonly pass: readonly string[]; readonly set: Readonly<Record<string, string>> }
+  readonly tty: { readonly required: boolean }
+}
+
+export type OutputFormat = "text" | "json" | "yaml" | "binary"
+export interface CliOutput {
+  readonly defaultFormat: OutputFormat
+  readonly jsonFlag?: string
+  readonly jsonFlagArgs: readonly string[]
+  readonly exitCodes: Readonly<Record<string, string>>
+  readonly stream: "stdout" | "stderr" | "mixed"
+  readonly errorStream: "stdout" | "stderr" | "mixed"
+}
+
+/** The cli half of a driver: from CLI.md or DRIVER.md kind cli. */
+export interface CliSpec {
+  readonly bin: string
+  readonly binArgs: readonly string[]
+  readonly sandbox: CliSandbox
+  readonly output: CliOutput
+}
+
+export interface AuthSpec {
+  readonly ref?: string
+  readonly state: { readonly paths: readonly string[]; readonly env: readonly string[] }
+  readonly login?: JsonObject
+  readonly refresh?: JsonObject
+  readonly expiry?: { readonly detect: string }
+}
+
+/** One `implements[]` entry, its tool resolved by the registry later. */
+export interface Implementation {
+  /** as written: a path or a registry id */
+  readonly toolRef: string
+  /** the contract id the reference leads to, once known from the file or equal to the id as written */
+  readonly tool: string
+  readonly versionRange: string
+  readonly dropInputs: readonly string[]
+  readonly dropOutputs: readonly string[]
+  /** driver-side key → contract input (C-34) */
+  readonly mapping: Readonly<Record<string, { readonly from: string; readonly transform?: string }>>
+  readonly costUnitsPerCall?: number
+  readonly timeoutMs?: number
+  readonly retry?: RetryRule
+  /** kind cli: argv templates (C-4), stdin template, output format */
+  readonly cli?: {
+    readonly argv: readonly string[]
+    readonly stdin?: string
+    readonly outputFormat?: OutputFormat
+    /** narrowing of the driver's sandbox for this tool (C-5); already checked to be narrower */
+    readonly sandbox?: CliSandbox
+    /** narrowing of the driver's egress for this tool (C-5); the effective list, already intersected */
+    readonly egress?: readonly EgressEntry[]
+  }
+  readonly metadata: JsonObject
+}
+
+export interface DriverLimits {
+  readonly memoryMb?: number
+  readonly timeoutMs?: number
+  readonly cpuMs?: number
+  readonly diskMb?: number
+  readonly pids?: number
+  readonly outputBytes?: number
+}
+
+export interface EgressBudgetSpec {
+  readonly bytesOut?: number
+  readonly bytesIn?: number
+  readonly requests?: number
+  readonly connections?: number
+  readonly distinctNames?: number
+}
+
+export interface DriverContract {
+  readonly kind: "driver"
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  readonly version: string
+  readonly major: number
+  readonly driverKind: DriverKind
+  readonly implements: readonly Implementation[]
+  readonly install: readonly InstallMethod[]
+  readonly versionCheck?: VersionCheck
+  readonly auth?: AuthSpec
+  /** the effective egress of the driver (C-2: intersection where both places speak); empty: no network */
+  readonly egress: readonly EgressEntry[]
+  /** where the egress list came from, for the log (C-2) */
+  readonly egressFrom: "network" | "sandbox.network" | "both" | "none"
+  readonly ingress: readonly string[]
+  readonly region: readonly string[]
+  /** false when the manifest did not say (C-22: an undeclared region fails a region constraint) */
+  readonly regionDeclared: boolean
+  readonly policyTags: readonly string[]
+  readonly costUnitsPerCall?: number
+  readonly timeoutMs?: number
+  readonly retry?: RetryRule
+  readonly healthCheck?: JsonObject
+  readonly requires: {
+    readonly os: readonly string[]
+    readonly arch: readonly string[]
+    readonly minDiskMb?: number
+    readonly minMemoryMb?: number
+  }
+  readonly setup: readonly JsonObject[]
+  readonly runner?: JsonValue
+  /** per-call limits from `runner.limits` (AIP-17) and `metadata.limits`, where declared */
+  readonly limits: DriverLimits
+  /** what one call may use of the network, from `metadata.egress_budget`; the host's own budgets still cap it */
+  readonly egressBudget?: EgressBudgetSpec
+  /** the validated fields of this kind (http: base_url …, mcp: server …, sdk: package …), as written */
+  readonly kindFields: JsonObject
+  readonly cli?: CliSpec
+  readonly examples: readonly JsonObject[]
+  readonly tags: readonly string[]
+  readonly metadata: JsonObject
+  /** set when the manifest parsed but can never serve a call; the registry shows it as unavailable */
+  readonly unusable?: string
+  readonly source: ManifestSource
+}
+
+export interface SecretEntry {
+  readonly slug: string
+  readonly name: string
+  readonly description: string
+  readonly secretKind: "opaque" | "oauth" | "keypair" | "json"
+  readonly backend?: string
+  readonly access: {
+    readonly reveal: readonly JsonObject[]
+    readonly bind: readonly JsonObject[]
+    readonly rotate: readonly JsonObject[]
+  }
+  readonly audit?: JsonObject
+  readonly exposures: readonly JsonObject[]
+  readonly tags: readonly string[]
+  readonly metadata: JsonObject
+}
+export interface SecretsInventory {
+  readonly kind: "secrets"
+  readonly secrets: readonly SecretEntry[]
+  readonly source: ManifestSource
+}
+
+export interface ActionContract {
+  readonly kind: "action"
+  readonly id: string
+  readonly description: string
+  readonly version: string
+  readonly category: string
+  readonly verb: string
+  readonly targetKind: string
+  readonly mutates: readonly MutateScope[]
+  readonly requires: ToolContract["requires"]
+  readonly approval: Approval
+  readonly riskLevel: 0 | 1 | 2 | 3
+  readonly firesEvents: readonly string[]
+  readonly source: ManifestSource
+}
+
+/** AIP-38 grants (`schema: policy/v1`) or an AIP-7 rule (`agentgovernance/v1`), told apart by `dialect` (C-44). */
+export interface PolicyContract {
+  readonly kind: "policy"
+  readonly id: string
+  readonly dialect: "grants" | "governance"
+  readonly body: JsonObject
+  readonly source: ManifestSource
+}
+
+export type Manifest = ToolContract | DriverContract | SecretsInventory | ActionContract | PolicyContract
+
+export type LoadResult<T extends Manifest = Manifest> =
+  | { readonly ok: true; readonly manifest: T; readonly diagnostics: readonly Diagnostic[] }
+  | {
+      readonly ok: false
+      readonly file: string
+      readonly kind: ManifestKind | "unknown"
+      readonly diagnostics: readonly Diagnostic[]
+    }
