@@ -1,0 +1,218 @@
+/**
+ * Step 1: is this a call at all? Tool and version, input, context, user, workspace.
+ *
+ * Guarantees: what leaves here is valid against the contract, copied and frozen, so that a caller who changes its
+ * object later changes nothing. The workspace is a real folder that neither holds the data folder or the config nor
+ * lies in the data folder. Messages name fields, never values.
+ */
+import { realpathSync, statSync } from "node:fs"
+import { userInfo } from "node:os"
+import { basename, dirname, resolve } from "node:path"
+import { nearest, shown } from "../../manifest/diagnostics.ts"
+import { deepFreeze } from "../../manifest/freeze.ts"
+import { compileSchema } from "../../manifest/json-schema.ts"
+import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
+import { isWithin } from "../data/folder.ts"
+import type { Failure } from "../invoke/failure.ts"
+import { checkWorkspacePaths } from "../invoke/workspace-path.ts"
+import { hostLimits } from "../limits.ts"
+import type { Registry } from "../registry/types.ts"
+import type { HostCore } from "./core.ts"
+import type { Admitted, Requested, Step } from "./steps.ts"
+
+const USER = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/
+const HOST_KEYS = ["pinnedProvider", "regionConstraint"] as const
+
+const refuse = (code: Failure["code"], message: string, details: JsonObject = {}, hint?: string): Failure => ({
+  ok: false,
+  code,
+  message,
+  details,
+  ...(hint === undefined ? {} : { hint }),
+})
+
+const isObject = (value: JsonValue | undefined): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const missingTool = (ref: string, registry: Registry): Failure => {
+  const id = ref.replace(/@.*$/, "")
+  const broken = registry.failed.find(({ file }) => [id, id.replaceAll(".", "-")].includes(basename(dirname(file))))
+  if (broken !== undefined) {
+    const first = broken.diagnostics[0]
+    return refuse(
+      "manifest_invalid",
+      `the manifest ${broken.file} is invalid: ${first === undefined ? "it did not load" : `${first.path === "" ? "" : `${first.path}: `}${first.message}`}`,
+      { file: broken.file },
+      first?.fix,
+    )
+  }
+  const near = nearest(
+    id,
+    registry.tools.map((tool) => tool.id),
+  )
+  const majors = registry.tools.filter((tool) => tool.id === id).map((tool) => `${tool.id}@${tool.major}`)
+  const message =
+    majors.length > 0 ? `there is no ${shown(ref)}; registered: ${majors.join(", ")}` : `there is no tool ${shown(ref)}`
+  return refuse("not_found", near === undefined || near === id ? message : `${message}; did you mean ${near}?`, {
+    tool: shown(ref),
+  })
+}
+
+/** A plain frozen copy of at most `bytes` of JSON, or why not. */
+const copyOf = (value: JsonValue | undefined, bytes: number, what: string): Step<JsonObject> => {
+  let text: string
+  try {
+    text = JSON.stringify(value ?? {}) ?? "null"
+  } catch {
+    return refuse("input_invalid", `the ${what} is not JSON`)
+  }
+  if (Buffer.byteLength(text) > bytes)
+    return refuse(
+      "input_invalid",
+      `the ${what} is larger than ${bytes} bytes`,
+      { limit: bytes },
+      "put large data into a workspace file and pass its path",
+    )
+  const copy = JSON.parse(text) as JsonValue
+  return isObject(copy)
+    ? { ok: true, value: deepFreeze(copy) }
+    : refuse("input_invalid", `the ${what} is not an object`, {}, "pass a JSON object")
+}
+
+const validate = (schema: JsonSchema, value: JsonObject, what: string): Failure | undefined => {
+  const compiled = compileSchema(schema)
+  if (!compiled.ok)
+    return refuse(
+      "manifest_invalid",
+      `the tool's schema for its ${what} cannot be used: ${compiled.message}`,
+      { path: compiled.path },
+      compiled.fix,
+    )
+  const result = compiled.validate(value)
+  if (result.ok) return undefined
+  const [first] = result.errors
+  const field = first?.path ?? ""
+  return refuse(
+    "input_invalid",
+    `${what}${field === "" ? "" : ` \`${field}\``} ${first?.message ?? "does not match the schema"}`,
+    { field, errors: result.errors.map(({ path, message }) => ({ path, message })) },
+  )
+}
+
+const readContext = (
+  admitted: JsonObject,
+  schema: JsonSchema | undefined,
+): Step<{ context: JsonObject; pin?: string; regions?: readonly string[] }> => {
+  const declared = isObject(schema?.["properties"]) ? schema["properties"] : {}
+  const rest: Record<string, JsonValue> = { ...admitted }
+  for (const key of HOST_KEYS) if (!Object.hasOwn(declared, key)) delete rest[key]
+  if (schema !== undefined) {
+    const failure = validate(schema, rest, "context")
+    if (failure !== undefined) return failure
+  }
+  const { pinnedProvider: pin, regionConstraint } = admitted
+  if (pin !== undefined && typeof pin !== "string")
+    return refuse("input_invalid", "context `pinnedProvider` is not the id of a driver", { field: "pinnedProvider" })
+  const regions =
+    regionConstraint === undefined || Array.isArray(regionConstraint) ? regionConstraint : [regionConstraint]
+  if (regions !== undefined && !(regions as readonly JsonValue[]).every((region) => typeof region === "string"))
+    return refuse("input_invalid", "context `regionConstraint` is not a region or a list of regions", {
+      field: "regionConstraint",
+    })
+  return {
+    ok: true,
+    value: {
+      context: deepFreeze(rest),
+      ...(pin === undefined ? {} : { pin }),
+      ...(regions === undefined ? {} : { regions: regions as readonly string[] }),
+    },
+  }
+}
+
+const readWorkspace = (core: HostCore, named: string | undefined): Step<string> => {
+  const wanted = resolve(named ?? ".")
+  let workspace: string
+  try {
+    workspace = realpathSync(wanted)
+    if (!statSync(workspace).isDirectory())
+      return refuse("not_found", `the workspace ${wanted} is not a folder`, {}, "name a folder")
+  } catch {
+    return refuse("not_found", `there is no folder ${wanted} to use as the workspace`, {}, "name a folder that exists")
+  }
+  if (isWithin(core.data, workspace))
+    return refuse(
+      "policy_violation",
+      `the workspace ${workspace} holds this host's data folder ${core.data}`,
+      {},
+      "use a folder beside it, or set CAISSON_DATA to a folder elsewhere",
+    )
+  if (isWithin(workspace, core.data))
+    return refuse(
+      "policy_violation",
+      `the workspace ${workspace} lies in this host's data folder`,
+      {},
+      "use a folder elsewhere",
+    )
+  if (core.config.file !== undefined && isWithin(core.config.file, workspace))
+    return refuse(
+      "policy_violation",
+      `the workspace ${workspace} holds this host's config ${core.config.file}`,
+      {},
+      "move the config out of the workspace",
+    )
+  const roots = core.config.workspaces
+  if (roots !== undefined && !roots.some((root) => isWithin(workspace, root)))
+    return refuse(
+      "unauthorised",
+      `the workspace ${workspace} is in none of the folders that the operator's \`workspaces\` names`,
+      {},
+      "use a workspace in one of them, or ask the operator",
+    )
+  return { ok: true, value: workspace }
+}
+
+/** `anyInput`: the question is about the tool, not about one input, so an absent input is not held against it. */
+export const admit = (core: HostCore, requested: Requested, anyInput = false): Step<Admitted> => {
+  const { request } = requested
+  if (typeof request.tool !== "string")
+    return refuse("input_invalid", "`tool` is not the id of a tool", { field: "tool" })
+  const tool = core.registry.tool(request.tool)
+  if (tool === undefined) return missingTool(request.tool, core.registry)
+  const input = copyOf(request.input, hostLimits.inputBytes.value, "input")
+  if (!input.ok) return input
+  const skipped = anyInput && request.input === undefined
+  const failure = skipped
+    ? undefined
+    : (validate(tool.inputs, input.value, "input") ?? checkWorkspacePaths(tool.inputs, input.value))
+  if (failure !== undefined) return failure
+  const copied = copyOf(request.context, hostLimits.contextBytes.value, "context")
+  if (!copied.ok) return copied
+  const context = readContext(copied.value, tool.contextSchema)
+  if (!context.ok) return context
+  const pin = request.driver ?? context.value.pin
+  if (context.value.pin !== undefined && context.value.pin !== pin)
+    return refuse(
+      "input_invalid",
+      "the call pins two different drivers",
+      { field: "pinnedProvider" },
+      "name one driver, by --driver or by context.pinnedProvider",
+    )
+  const user = request.user ?? userInfo().username
+  if (!USER.test(user))
+    return refuse("input_invalid", "`user` is not a user id", { field: "user" }, "use letters, digits, and . _ @ -")
+  const workspace = readWorkspace(core, request.workspace)
+  if (!workspace.ok) return workspace
+  return {
+    ok: true,
+    value: {
+      ...requested,
+      tool,
+      input: input.value,
+      ...context.value,
+      ...(pin === undefined ? {} : { pin }),
+      workspace: workspace.value,
+      user,
+      plan: request.plan === true,
+    },
+  }
+}

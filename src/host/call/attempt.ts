@@ -1,0 +1,87 @@
+/**
+ * One run of the program under its profile: prepare, serve the channel, run, read how it ended.
+ *
+ * Guarantees: sandbox and proxy belong to the scope that is handed in and live no longer than it; what the proxy and
+ * the kernel stopped is counted together. A backend that cannot enforce the profile ends the call with nothing run.
+ */
+import { mkdirSync } from "node:fs"
+import type { Denial, ExitedSandbox, Unavailable } from "../../sandbox/backend.ts"
+import { endingFailure } from "../invoke/error-map.ts"
+import { exitWord } from "../invoke/exit-code.ts"
+import { expirySign } from "../invoke/expiry.ts"
+import type { Failure } from "../invoke/failure.ts"
+import { interpretOutput, tail } from "../invoke/output.ts"
+import type { HostCore } from "./core.ts"
+import type { Attempt, Sealed, Step } from "./steps.ts"
+
+const notEnforced = ({ control, message, fix }: Unavailable): Failure => ({
+  ok: false,
+  code: "sandbox_unavailable",
+  message,
+  hint: fix,
+  details: { control },
+})
+
+/** Rows for the same thing become one. */
+export const mergeDenials = (...lists: readonly (readonly Denial[])[]): readonly Denial[] => {
+  const merged = new Map<string, Denial>()
+  for (const denial of lists.flat()) {
+    const key = JSON.stringify([denial.layer, denial.reason, denial.target])
+    merged.set(key, { ...denial, count: denial.count + (merged.get(key)?.count ?? 0) })
+  }
+  return [...merged.values()]
+}
+
+/** The ending and the streams, by the rules of the driver. */
+const outcomeOf = (
+  { tool, driver, route, format, profile, timeout }: Sealed,
+  exited: ExitedSandbox,
+): Attempt["outcome"] => {
+  const { ending, stdout, stderr } = exited
+  if (ending.by !== "exit") {
+    const failure = endingFailure(ending, { tool, network: profile.network !== "none", timeoutMs: timeout.ms })
+    return { ...failure, details: { ...failure.details, stderr: tail(stderr) } }
+  }
+  const read = interpretOutput(
+    { tool, driver: driver.contract, implementation: route.implementation, format },
+    { exitCode: ending.code, stdout, stderr },
+  )
+  if (!read.ok && expirySign(driver.contract.auth, ending.code, exitWord(driver.contract, ending.code)) === "expired") {
+    return { ...read, code: "auth_required", message: `${driver.key} is no longer signed in (exit ${ending.code})` }
+  }
+  return read
+}
+
+export const attempt = async (
+  core: HostCore,
+  sealed: Sealed,
+  scope: AsyncDisposableStack,
+  earlier: readonly Denial[],
+): Promise<Step<Attempt>> => {
+  const { profile, egress, job, signal } = sealed
+  if (profile.home !== undefined) mkdirSync(profile.home.dir, { recursive: true, mode: 0o700 })
+  const backend = await core.backend()
+  const prepared = await backend.prepare(profile)
+  if (!prepared.ok) return notEnforced(prepared)
+  scope.use(prepared)
+  let stopped: () => readonly Denial[] = () => []
+  if (egress !== undefined) {
+    if (prepared.channel === "none")
+      return notEnforced({
+        ok: false,
+        control: "egress-channel",
+        message: "the sandbox was made without the channel that its network needs",
+        fix: "run `caisson doctor`",
+      })
+    const proxy = scope.use(await core.egressProxy(egress))
+    proxy.serve(prepared.channel)
+    stopped = () => proxy.denials()
+  }
+  const exited = await prepared.run(job, signal)
+  if (!exited.ok) return notEnforced(exited)
+  scope.use(exited)
+  return {
+    ok: true,
+    value: { exited, denied: mergeDenials(earlier, exited.denied, stopped()), outcome: outcomeOf(sealed, exited) },
+  }
+}

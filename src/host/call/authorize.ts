@@ -1,0 +1,102 @@
+/**
+ * Step 2: may this call be made, and who has to say yes?
+ *
+ * Guarantees: the strictest of contract, action, named policy and host holds (C-6: auto < on-mutate < always; a driver
+ * has no say). Effects on the workspace are approved as effects: the call runs, and where asking is due its effects are
+ * shown and not committed. What cannot be undone by throwing a layer away is asked about before anything runs, also
+ * for a plan.
+ * Does not: rate or budget; the embedded host serves one person.
+ */
+import type { JsonObject, PolicyContract, ToolContract } from "../../manifest/types.ts"
+import type { OperatorConfig } from "../config/types.ts"
+import type { Failure } from "../invoke/failure.ts"
+import type { Registry } from "../registry/types.ts"
+import type { HostCore } from "./core.ts"
+import type { Admitted, Approval, Authorized, Step } from "./steps.ts"
+
+const ranks = ["auto", "on-mutate", "always"] as const
+type Rank = 0 | 1 | 2
+
+const classRank = (approval: ToolContract["approval"]): Rank =>
+  approval.class === "policy" ? 1 : (ranks.indexOf(approval.class) as Rank)
+
+const policyFailure = (ref: string, message: string): Failure => ({
+  ok: false,
+  code: "policy_violation",
+  message,
+  details: { policy: ref },
+})
+
+/** An AIP-7 policy by its reference; the last segment is its slug (C-44). */
+const findPolicy = (ref: string, policies: readonly PolicyContract[]): PolicyContract | undefined => {
+  const slug = ref.split("/").at(-1)
+  return policies.find(
+    (policy) =>
+      policy.dialect === "governance" && (policy.id === ref || policy.id === slug || policy.body["slug"] === slug),
+  )
+}
+
+/** What a named policy adds: a rank, or an end. Unknown words fail closed. */
+const policyRank = (ref: string, registry: Registry, tool: ToolContract): Rank | Failure => {
+  const policy = findPolicy(ref, registry.policies)
+  if (policy === undefined)
+    return policyFailure(ref, `the tool's approval names the policy ${ref}, which is not registered`)
+  const { decision, match } = policy.body
+  const least = (match as JsonObject | undefined)?.["risk_level_min"]
+  if (typeof least === "number" && tool.riskLevel < least) return 1
+  if (decision === "deny") return policyFailure(ref, `the policy ${ref} denies this tool`)
+  return decision === "allow" ? 1 : 2
+}
+
+/** Mutations that stay when a layer is thrown away. */
+export const mutatesOutside = (tool: ToolContract): readonly string[] =>
+  tool.mutates.filter((scope) => scope.class !== "workspace").map((scope) => scope.text)
+
+/** The operator's word on workspace effects; without one, small risks are trusted to the judge. */
+const onEffects = (config: OperatorConfig, tool: ToolContract, rank: Rank): Approval["onEffects"] => {
+  if (rank === 0) return "commit"
+  if (config.approvals.onMutate !== "default") return config.approvals.onMutate === "auto" ? "commit" : "ask"
+  return tool.riskLevel <= 1 && mutatesOutside(tool).length === 0 ? "commit" : "ask"
+}
+
+const ask = (message: string, details: JsonObject): Failure => ({
+  ok: false,
+  code: "approval_required",
+  message,
+  details,
+})
+
+export const authorize = (core: HostCore, admitted: Admitted): Step<Authorized> => {
+  const { tool, request, plan } = admitted
+  const granted = request.approve === true
+  let rank: Rank = classRank(tool.approval)
+  const action =
+    tool.implements === undefined
+      ? undefined
+      : core.registry.actions.find((candidate) => candidate.id === tool.implements?.replace(/@\d+$/, ""))
+  if (action !== undefined) rank = Math.max(rank, classRank(action.approval)) as Rank
+  for (const approval of [tool.approval, action?.approval]) {
+    if (approval?.class !== "policy") continue
+    const added = policyRank(approval.ref, core.registry, tool)
+    if (typeof added !== "number") return added
+    rank = Math.max(rank, added) as Rank
+  }
+  const outside = mutatesOutside(tool)
+  const approval: Approval = {
+    class: ranks[rank],
+    granted,
+    onEffects: granted ? "commit" : onEffects(core.config, tool, rank),
+    ...(tool.approval.class === "policy" ? { policy: tool.approval.ref } : {}),
+  }
+  if (!granted && rank === 2 && (!plan || outside.length > 0))
+    return ask("every call of this tool needs a person's approval", {
+      approval: approval.class,
+      mutates: tool.mutates.map((scope) => scope.text),
+    })
+  if (!granted && rank === 1 && outside.length > 0)
+    return ask(`this tool changes things outside the workspace, which cannot be undone: ${outside.join(", ")}`, {
+      approval: approval.class,
+      mutates: outside,
+    })
+  return { ok: true, value: { ...admitted, approval } }
+}

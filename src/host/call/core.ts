@@ -1,0 +1,28 @@
+/** What the steps of a call may use of the host. Everything here outlives the call. */
+import type { EgressPolicy } from "../../egress-proxy/types.ts"
+import type { Channel, Denial, SandboxBackend } from "../../sandbox/backend.ts"
+import type { OperatorConfig } from "../config/types.ts"
+import type { DriverAvailability, Program, RegisteredDriver, Registry } from "../registry/types.ts"
+import type { HealthStatus } from "../resolver/types.ts"
+
+/** What serves one call's channel and keeps count of what it stopped. */
+export interface ServedEgress extends AsyncDisposable {
+  serve(channel: Channel): void
+  denials(): readonly Denial[]
+}
+
+export interface HostCore {
+  readonly data: string
+  readonly config: OperatorConfig
+  readonly registry: Registry
+  /** is the driver's program there, in the right version? Answered from memory where nothing changed. */
+  availability(driver: RegisteredDriver): Promise<DriverAvailability>
+  /** a program by name in the host's own search path, for `exec.spawn` */
+  findProgram(name: string): Program | undefined
+  health(): ReadonlyMap<string, HealthStatus>
+  /** started at first need */
+  backend(): Promise<SandboxBackend>
+  egressProxy(policy: EgressPolicy): Promise<ServedEgress>
+  /** what a crashed host left in this workspace is finished or undone, once, before the first call on it */
+  recover(workspace: string): Promise<void>
+}

@@ -1,0 +1,138 @@
+/**
+ * Step 7: what happened, against what was declared.
+ *
+ * Guarantees: pure over what the sandbox reported. A broken sandbox or a cancelled call is never read as anything
+ * else; then a violation outweighs a failure of the tool, and both outweigh its output. Only a verdict that is ok may
+ * be committed. Effects that nobody may commit (special files, setuid) are a violation whatever the operator set.
+ */
+import { compileSchema } from "../../manifest/json-schema.ts"
+import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
+import type { Failure } from "../invoke/failure.ts"
+import type { ReportedEffect } from "../types.ts"
+import type { HostCore } from "./core.ts"
+import { judgeEffects } from "./judge-effects.ts"
+import type { Judged, Ran } from "./steps.ts"
+
+const SHOWN = 20
+
+const writeViolation = (effects: readonly ReportedEffect[], warn: boolean): Failure | undefined => {
+  const refused = effects.filter((effect) => effect.refused !== undefined)
+  const undeclared = effects.filter((effect) => !effect.declared)
+  const bad = refused.length > 0 ? refused : warn ? [] : undeclared
+  if (bad.length === 0) return undefined
+  const [first] = bad
+  const what =
+    refused.length > 0
+      ? `made ${first?.path}, which can never be committed: ${first?.refused}`
+      : `wrote outside what its contract declares: ${first?.path}${bad.length > 1 ? ` and ${bad.length - 1} more` : ""}`
+  return {
+    ok: false,
+    code: "undeclared_write",
+    message: `the tool ${what}; nothing was committed`,
+    details: { paths: bad.slice(0, SHOWN).map((effect) => effect.path), total: bad.length },
+  }
+}
+
+const violation = (
+  core: HostCore,
+  { attempt: { denied, outcome } }: Ran,
+  effects: readonly ReportedEffect[],
+): Failure | undefined => {
+  if (!outcome.ok && outcome.code === "undeclared_exec") return outcome
+  const write = writeViolation(effects, core.config.undeclaredWrite === "warn")
+  if (write !== undefined) return write
+  const exec = denied.find((denial) => denial.layer === "exec")
+  if (exec !== undefined)
+    return {
+      ok: false,
+      code: "undeclared_exec",
+      message: `the tool ran ${exec.target}, which its driver does not declare; nothing was committed`,
+      details: { program: exec.target },
+    }
+  const dial = denied.find((denial) => denial.layer === "egress")
+  if (dial !== undefined && core.config.undeclaredEgress === "refuse")
+    return {
+      ok: false,
+      code: "egress_denied",
+      message: `the tool dialled ${dial.target}, which its driver does not declare; nothing was committed`,
+      details: { target: dial.target, reason: dial.reason },
+    }
+  return undefined
+}
+
+/** The contract's outputs without those that the driver drops. */
+const narrowed = (schema: JsonSchema, drop: readonly string[]): JsonSchema => {
+  const required = schema["required"]
+  if (drop.length === 0 || !Array.isArray(required)) return schema
+  return {
+    ...schema,
+    required: (required as readonly JsonValue[]).filter((name) => typeof name !== "string" || !drop.includes(name)),
+  }
+}
+
+const outputFault = ({ tool, route: { implementation } }: Ran, value: JsonValue): Failure | undefined => {
+  const compiled = compileSchema(narrowed(tool.outputs, implementation.dropOutputs))
+  if (!compiled.ok)
+    return {
+      ok: false,
+      code: "manifest_invalid",
+      message: `the tool's schema for its output cannot be used: ${compiled.message}`,
+      hint: compiled.fix,
+      details: {},
+    }
+  const result = compiled.validate(value)
+  if (result.ok) return undefined
+  const [first] = result.errors
+  const errors: JsonObject[] = result.errors.map(({ path, message }) => ({ path, message }))
+  return {
+    ok: false,
+    code: "output_invalid",
+    message: `the output${first?.path === "" || first === undefined ? "" : ` \`${first.path}\``} ${first?.message ?? "does not match the contract"}`,
+    details: { errors },
+  }
+}
+
+const needsApproval = ({ approval, plan }: Ran, effects: readonly ReportedEffect[]): Failure | undefined => {
+  if (plan || approval.onEffects === "commit" || effects.length === 0) return undefined
+  return {
+    ok: false,
+    code: "approval_required",
+    message: `the call changed ${effects.length} path${effects.length === 1 ? "" : "s"} of the workspace, which needs a person's approval; nothing was committed`,
+    details: {
+      approval: approval.class,
+      paths: effects.slice(0, SHOWN).map((effect) => effect.path),
+      total: effects.length,
+    },
+  }
+}
+
+/** Endings that say nothing about the tool. */
+const isOurs = (outcome: Ran["attempt"]["outcome"]): outcome is Failure =>
+  !outcome.ok && (outcome.code === "internal" || outcome.code === "cancelled")
+
+/** That effects outside are unknown stays true of a call that also violated its contract. */
+const unknownCommit = (outcome: Ran["attempt"]["outcome"]): JsonObject =>
+  !outcome.ok && outcome.details["commit"] !== undefined ? { commit: outcome.details["commit"] } : {}
+
+export const judge = (core: HostCore, ran: Ran): Judged => {
+  const effects = judgeEffects(ran)
+  const { outcome } = ran.attempt
+  const verdict = ((): Judged["verdict"] => {
+    if (isOurs(outcome)) return outcome
+    const broken = violation(core, ran, effects)
+    if (broken !== undefined) return { ...broken, details: { ...broken.details, ...unknownCommit(outcome) } }
+    if (!outcome.ok) return outcome
+    const warned = effects
+      .filter((effect) => !effect.declared)
+      .map((effect) => `undeclared write accepted by the operator's \`undeclared_write: warn\`: ${effect.path}`)
+    return (
+      outputFault(ran, outcome.value) ??
+      needsApproval(ran, effects) ?? {
+        ok: true,
+        value: outcome.value,
+        notes: [...ran.notes, ...outcome.notes, ...warned.slice(0, SHOWN)],
+      }
+    )
+  })()
+  return { ...ran, effects, verdict }
+}

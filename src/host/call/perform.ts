@@ -1,0 +1,136 @@
+/**
+ * One call, from request to envelope: the steps in their order, the clock on each, and the receipt at the end.
+ *
+ * Guarantees: whatever happens, a refusal, a violation, a thrown bug, exactly one receipt is written and one envelope
+ * given back. Sandboxes, proxies and timers belong to the call's scope and are gone when the envelope is out.
+ */
+import type { JsonValue } from "../../manifest/types.ts"
+import type { Denial } from "../../sandbox/backend.ts"
+import { callErrorOf, type Failure } from "../invoke/failure.ts"
+import type { AuditLog } from "../receipts/log.ts"
+import { openCall } from "../receipts/open-calls.ts"
+import { receiptOf } from "../receipts/receipt.ts"
+import type { CallError, Envelope, ReportedEffect } from "../types.ts"
+import { admit } from "./admit.ts"
+import { authorize } from "./authorize.ts"
+import type { HostCore } from "./core.ts"
+import { findRoute, route } from "./route.ts"
+import { run } from "./run.ts"
+import { seal } from "./seal.ts"
+import { settle } from "./settle.ts"
+import { signIn } from "./sign-in.ts"
+import type { Progress, Requested } from "./steps.ts"
+
+type End = { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] } | Failure
+
+/** What is known of the call so far, for the receipt. */
+class Trail {
+  progress: Progress
+  effects: readonly ReportedEffect[] = []
+  denied: readonly Denial[] = []
+  backend: string | undefined
+  readonly timings: Record<string, number> = {}
+  #at = performance.now()
+  constructor(requested: Requested) {
+    this.progress = requested
+  }
+  mark(step: string, progress?: Progress): void {
+    const now = performance.now()
+    this.timings[step] = now - this.#at
+    this.#at = now
+    if (progress !== undefined) this.progress = progress
+  }
+}
+
+const walk = async (core: HostCore, requested: Requested, trail: Trail, scope: AsyncDisposableStack): Promise<End> => {
+  const admitted = admit(core, requested)
+  trail.mark("admit", admitted.ok ? admitted.value : undefined)
+  if (!admitted.ok) return admitted
+  const authorized = authorize(core, admitted.value)
+  trail.mark("authorize", authorized.ok ? authorized.value : undefined)
+  if (!authorized.ok) return authorized
+  const routed = route(authorized.value, await findRoute(core, authorized.value))
+  trail.mark("route", routed.ok ? routed.value : undefined)
+  if (!routed.ok) return routed
+  const signedIn = signIn(routed.value)
+  trail.mark("sign_in", signedIn.ok ? signedIn.value : undefined)
+  if (!signedIn.ok) return signedIn
+  const sealed = seal(core, signedIn.value)
+  trail.mark("seal", sealed.ok ? sealed.value : undefined)
+  if (!sealed.ok) return sealed
+  trail.backend = core.config.backend
+  const judged = await run(core, sealed.value, scope)
+  trail.mark("run", judged.ok ? judged.value : undefined)
+  if (!judged.ok) return judged
+  trail.effects = judged.value.effects
+  trail.denied = judged.value.attempt.denied
+  const settled = await settle(judged.value)
+  trail.mark("settle")
+  trail.effects = settled.effects
+  return settled.end
+}
+
+const thrown = (error: unknown): Failure => ({
+  ok: false,
+  code: "internal",
+  message: `the host itself failed: ${error instanceof Error ? error.message : String(error)}`,
+  details: error instanceof Error ? { error: error.name } : {},
+})
+
+const unrecorded = (committed: boolean, error: unknown): CallError =>
+  callErrorOf({
+    ok: false,
+    code: "internal",
+    message: `the receipt could not be written: ${error instanceof Error ? error.message : String(error)}${committed ? "; the effects were committed" : ""}`,
+    hint: "mend the data folder (disk space, permissions), then run `caisson verify`",
+    details: { commit: committed ? "committed" : "none" },
+  })
+
+const driverOf = (progress: Progress): { driver?: string } =>
+  "driver" in progress ? { driver: progress.driver.key } : {}
+
+const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Promise<Envelope> => {
+  const { progress, effects, denied, timings, backend } = trail
+  const error = end.ok ? undefined : callErrorOf(end)
+  const base = { call: progress.call, ...driverOf(progress), effects, denied }
+  try {
+    const event = await log.append(
+      receiptOf({
+        progress,
+        effects,
+        denied,
+        timings,
+        config: core.config,
+        ...(error === undefined ? {} : { error }),
+        ...(backend === undefined ? {} : { backend }),
+      }),
+    )
+    const receipt = `sha256:${event?.hash ?? ""}`
+    if (!end.ok) return { ok: false, error: error as CallError, ...base, receipt }
+    return { ok: true, value: end.value, ...base, receipt, ...(end.notes.length > 0 ? { notes: end.notes } : {}) }
+  } catch (fault) {
+    return {
+      ok: false,
+      error: unrecorded(
+        effects.some((effect) => effect.committed),
+        fault,
+      ),
+      ...base,
+      receipt: "none",
+    }
+  }
+}
+
+export const perform = async (core: HostCore, log: AuditLog, requested: Requested): Promise<Envelope> => {
+  const trail = new Trail(requested)
+  const scope = new AsyncDisposableStack()
+  try {
+    using _open = openCall(core.data, requested.call, String(requested.request.tool))
+    const end = await walk(core, requested, trail, scope).catch(thrown)
+    return await record(core, log, trail, end)
+  } catch (error) {
+    return await record(core, log, trail, thrown(error))
+  } finally {
+    await scope.disposeAsync().catch(() => undefined)
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * A driver's version check, run as sealed as a call: no network, no secrets, an empty folder for a workspace, and
+ * nothing of what it writes is kept.
+ *
+ * Guarantees: the program sees less than in a call, never more. A machine that cannot seal it says so instead of
+ * running it.
+ */
+import { mkdtemp, rm } from "node:fs/promises"
+import { join } from "node:path"
+import type { SandboxBackend, SandboxProfile } from "../../sandbox/backend.ts"
+import { defaultLimits } from "../limits.ts"
+import type { Probe, ProbeRequest } from "../registry/types.ts"
+import { insidePath, interpretersOf } from "./seal-programs.ts"
+import { sealEnv } from "./seal-env.ts"
+import { inside } from "./seal-paths.ts"
+
+const profileFor = ({ driver, program, spawn, timeoutMs }: ProbeRequest): SandboxProfile => {
+  const others = Object.entries(spawn)
+  const programs: Record<string, string> = {}
+  for (const each of [program, ...others.map(([, other]) => other)]) Object.assign(programs, interpretersOf(each))
+  for (const [name, other] of others) programs[name] = other.bundle === undefined ? other.found : other.path
+  const exec = driver.cli?.sandbox.exec
+  const bundle = program.bundle ?? others.find(([, other]) => other.bundle !== undefined)?.[1].bundle
+  return {
+    executables: {
+      program: program.bundle === undefined ? program.found : program.path,
+      children: others.length > 0 || exec?.allow === true,
+      spawn: programs,
+      bundles: bundle === undefined ? {} : { [bundle]: inside.bundle },
+    },
+    view: { read: ["**"], deny: [] },
+    write: [],
+    env: sealEnv({ pass: [], set: driver.cli?.sandbox.env.set ?? {} }, {}, false, undefined).env,
+    tty: false,
+    network: "none",
+    limits: { ...defaultLimits, wallMs: timeoutMs },
+    required: ["wallMs"],
+    files: {},
+  }
+}
+
+/** Thrown where the machine cannot seal a probe: a matter of the host, not of the driver's program. */
+export class ProbeNotSealed extends Error {
+  readonly fix: string
+  constructor(message: string, fix: string) {
+    super(message)
+    this.fix = fix
+  }
+}
+
+export const createProbe =
+  (data: string, backend: () => Promise<SandboxBackend>): Probe =>
+  async (request) => {
+    const workspace = await mkdtemp(join(data, "tmp", "probe-"))
+    try {
+      const prepared = await (await backend()).prepare(profileFor(request))
+      if (!prepared.ok) throw new ProbeNotSealed(prepared.message, prepared.fix)
+      await using _prepared = prepared
+      const argv = [insidePath(request), ...request.argv.slice(1)]
+      const exited = await prepared.run({ argv, stdin: new Uint8Array(), workspace }, new AbortController().signal)
+      if (!exited.ok) throw new ProbeNotSealed(exited.message, exited.fix)
+      await using _exited = exited
+      if (exited.ending.by === "infrastructure") throw new ProbeNotSealed(exited.ending.message, "run `caisson doctor`")
+      const decode = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8")
+      return {
+        ran: true,
+        exit: exited.ending.by === "exit" ? exited.ending.code : null,
+        stdout: decode(exited.stdout.bytes),
+        stderr: decode(exited.stderr.bytes),
+      }
+    } finally {
+      await rm(workspace, { recursive: true, force: true })
+    }
+  }

@@ -1,0 +1,46 @@
+/**
+ * The programs a call may start, as fixed paths.
+ *
+ * Guarantees: names of `exec.spawn` become paths in the system's folders or are left out and reported; without
+ * `exec.allow` there are none but the program itself and what its first line starts (C-51).
+ */
+import { basename, join, relative } from "node:path"
+import type { CliSandbox } from "../../manifest/types.ts"
+import type { Executables } from "../../sandbox/backend.ts"
+import type { Program } from "../registry/types.ts"
+import type { HostCore } from "./core.ts"
+import { inside } from "./seal-paths.ts"
+
+/** What a script's first line starts, under the names it uses. */
+export const interpretersOf = (program: Program): Record<string, string> =>
+  Object.fromEntries((program.called ?? program.interpreters).map((path) => [basename(path), path]))
+
+/** The program, its interpreters, and those of `exec.spawn` that are on this machine. */
+export const executablesFor = (
+  core: HostCore,
+  { program }: { readonly program: Program },
+  exec: CliSandbox["exec"],
+): { executables: Executables; absent: readonly string[] } => {
+  const names = exec.allow ? exec.spawn : []
+  const found = names.map((name) => [name, core.findProgram(name)] as const)
+  const spawn: Record<string, string> = {}
+  Object.assign(spawn, interpretersOf(program))
+  for (const [name, other] of found) {
+    if (other === undefined) continue
+    Object.assign(spawn, interpretersOf(other), { [name]: other.found })
+  }
+  const bundles = program.bundle === undefined ? {} : { [program.bundle]: inside.bundle }
+  return {
+    executables: {
+      program: program.bundle === undefined ? program.found : program.path,
+      children: exec.allow,
+      spawn,
+      bundles,
+    },
+    absent: found.filter(([, other]) => other === undefined).map(([name]) => name),
+  }
+}
+
+/** Where the program is seen inside. */
+export const insidePath = ({ program }: { readonly program: Program }): string =>
+  program.bundle === undefined ? program.found : join(inside.bundle, relative(program.bundle, program.path))

@@ -1,0 +1,50 @@
+/**
+ * Step 8: commit or discard.
+ *
+ * Guarantees: exactly one of the two, and commit only for a verdict that is ok and no plan. A commit that met a
+ * concurrent change or a full disk left the workspace as it was and ends the call.
+ * Does not: write the receipt; `perform` does, for every way a call can end.
+ */
+import type { JsonValue } from "../../manifest/types.ts"
+import type { Failure } from "../invoke/failure.ts"
+import type { ReportedEffect } from "../types.ts"
+import type { Judged } from "./steps.ts"
+
+export interface Settled {
+  readonly end: { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] } | Failure
+  readonly effects: readonly ReportedEffect[]
+}
+
+export const settle = async (judged: Judged): Promise<Settled> => {
+  const {
+    verdict,
+    effects,
+    plan,
+    attempt: { exited },
+  } = judged
+  if (!verdict.ok || plan) {
+    await exited.discard()
+    return { end: verdict, effects }
+  }
+  const done = await exited.commit()
+  if (done.ok) return { end: verdict, effects: effects.map((effect) => ({ ...effect, committed: true })) }
+  if (done.reason === "conflict")
+    return {
+      end: {
+        ok: false,
+        code: "conflict",
+        message: `the workspace changed underneath the call: ${done.paths.slice(0, 5).join(", ")}`,
+        details: { paths: done.paths.slice(0, 20), total: done.paths.length },
+      },
+      effects,
+    }
+  return {
+    end: {
+      ok: false,
+      code: "commit_failed",
+      message: `the effects could not be committed: ${done.message}; the workspace is as before`,
+      details: {},
+    },
+    effects,
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * Step 4: the login state of the chosen driver, and, for the resolver, of every driver.
+ *
+ * Guarantees: a driver without an `auth` block needs none. One with secrets in `state.env` and no login is signed in
+ * iff each of them resolves (C-18); one with a login, or with set-up steps, is signed in only once that was done.
+ * Assumes: no store of secrets, logins or finished set-ups yet, so none of the latter ever is.
+ */
+import type { DriverContract } from "../../manifest/types.ts"
+import type { RegisteredDriver } from "../registry/types.ts"
+import type { AuthStatus } from "../resolver/types.ts"
+import type { Routed, SignedIn, Step } from "./steps.ts"
+
+const stepId = (step: DriverContract["setup"][number], index: number): string =>
+  typeof step["id"] === "string" ? step["id"] : `step-${index + 1}`
+
+export const authStatus = (driver: DriverContract): AuthStatus => {
+  if (driver.setup.length > 0) return { state: "setup_required", pendingSetup: driver.setup.map(stepId) }
+  if (driver.auth === undefined) return { state: "authed" }
+  const nothingNeeded = driver.auth.login === undefined && driver.auth.state.env.length === 0
+  return { state: nothingNeeded ? "authed" : "unauthed" }
+}
+
+export const authStates = (drivers: readonly RegisteredDriver[]): ReadonlyMap<string, AuthStatus> =>
+  new Map(drivers.map((driver) => [driver.key, authStatus(driver.contract)]))
+
+export const signIn = (routed: Routed): Step<SignedIn> => {
+  const { contract, key } = routed.driver
+  const { secrets } = routed.tool.requires
+  if (secrets.length > 0)
+    return {
+      ok: false,
+      code: "auth_required",
+      message: `the tool needs secrets that this host does not hold: ${secrets.join(", ")}`,
+      hint: "this host has no store of secrets yet",
+      details: { driver: key, secrets: [...secrets] },
+    }
+  const status = authStatus(contract)
+  if (status.state === "authed")
+    return { ok: true, value: { ...routed, authState: contract.auth === undefined ? "not-needed" : "authed" } }
+  if (status.state === "setup_required")
+    return {
+      ok: false,
+      code: "setup_required",
+      message: `${key} has set-up steps that were not done: ${status.pendingSetup?.join(", ") ?? ""}`,
+      details: { driver: key, pending: [...(status.pendingSetup ?? [])] },
+    }
+  return {
+    ok: false,
+    code: "auth_required",
+    message: `${key} needs a login`,
+    details: {
+      driver: key,
+      ...(contract.auth?.login === undefined ? {} : { login: contract.auth.login }),
+      env: [...(contract.auth?.state.env ?? [])],
+    },
+  }
+}

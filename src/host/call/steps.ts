@@ -1,0 +1,92 @@
+/**
+ * What a call is at each step of its way. Each step takes the value before it and gives the one after it, or ends the
+ * call; a value holds all that came before, so the receipt can be written from wherever the call ended.
+ */
+import type { EgressPolicy } from "../../egress-proxy/types.ts"
+import type { JsonObject, JsonValue, OutputFormat, RetryRule, ToolContract } from "../../manifest/types.ts"
+import type { Denial, ExitedSandbox, Job, SandboxProfile } from "../../sandbox/backend.ts"
+import type { EffectiveTimeout } from "../invoke/retry.ts"
+import type { Failure } from "../invoke/failure.ts"
+import type { Program, RegisteredDriver } from "../registry/types.ts"
+import type { Resolution } from "../resolver/types.ts"
+import type { CallRequest, ReportedEffect } from "../types.ts"
+
+export type Step<T> = { readonly ok: true; readonly value: T } | Failure
+
+export interface Requested {
+  /** ULID */
+  readonly call: string
+  readonly request: CallRequest
+  /** the request's own signal, or the host closing */
+  readonly signal: AbortSignal
+}
+
+export interface Admitted extends Requested {
+  readonly tool: ToolContract
+  /** a frozen copy, valid against the contract */
+  readonly input: JsonObject
+  /** what tools see: the host's own keys taken out, valid against `contextSchema` */
+  readonly context: JsonObject
+  readonly pin?: string
+  readonly regions?: readonly string[]
+  /** real path of a folder */
+  readonly workspace: string
+  readonly user: string
+  readonly plan: boolean
+}
+
+export interface Approval {
+  readonly class: "auto" | "on-mutate" | "always"
+  /** the `policy:` the contract names, where it does */
+  readonly policy?: string
+  /** a person approved this call when making it */
+  readonly granted: boolean
+  /** what happens when the call turns out to have changed the workspace */
+  readonly onEffects: "commit" | "ask"
+}
+export interface Authorized extends Admitted {
+  readonly approval: Approval
+}
+
+export type Route = Extract<Resolution, { ok: true }>
+export interface Routed extends Authorized {
+  readonly route: Route
+  readonly driver: RegisteredDriver
+  readonly program: Program
+  /** version that the driver's check found */
+  readonly programVersion?: string
+}
+
+export interface SignedIn extends Routed {
+  readonly authState: "not-needed" | "authed"
+}
+
+export interface Sealed extends SignedIn {
+  readonly profile: SandboxProfile
+  readonly profileDigest: string
+  /** absent: no network */
+  readonly egress?: EgressPolicy
+  readonly job: Job
+  readonly format: OutputFormat
+  readonly timeout: EffectiveTimeout
+  readonly retry: RetryRule
+  readonly notes: readonly string[]
+}
+
+/** One run of the program, read by the driver's output rules. */
+export interface Attempt {
+  readonly exited: ExitedSandbox
+  readonly denied: readonly Denial[]
+  readonly outcome: { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] } | Failure
+}
+export interface Ran extends Sealed {
+  readonly attempt: Attempt
+  readonly attempts: number
+}
+
+export interface Judged extends Ran {
+  readonly effects: readonly ReportedEffect[]
+  readonly verdict: { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] } | Failure
+}
+
+export type Progress = Requested | Admitted | Authorized | Routed | SignedIn | Sealed | Ran | Judged

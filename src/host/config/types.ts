@@ -1,0 +1,50 @@
+/** The operator's word, read once and frozen. What it does not say has the default written beside it. */
+import type { EgressEntry } from "../../manifest/egress-entry.ts"
+import type { EgressServices } from "../../egress-proxy/types.ts"
+import type { Limits } from "../../sandbox/backend.ts"
+
+export interface OperatorConfig {
+  /** where it was read from; absent: no file, all defaults */
+  readonly file?: string
+  /** folders with more manifests, absolute */
+  readonly manifests: readonly string[]
+  /** roots that workspaces must lie in; absent: any folder of the user's */
+  readonly workspaces?: readonly string[]
+  readonly backend: "namespace" | "docker"
+  /** named limits bind every call and are refused where they cannot be enforced */
+  readonly limits: Partial<Limits>
+  readonly egress: {
+    readonly services: EgressServices
+    /** CIDR grants to private ranges, canonical */
+    readonly private: readonly string[]
+    /** absent: what drivers declare is allowed; else no call reaches beyond this list */
+    readonly allow?: readonly EgressEntry[]
+  }
+  /** default `report`: the dial is stopped and the tool goes on */
+  readonly undeclaredEgress: "refuse" | "report"
+  /** default `refuse` */
+  readonly undeclaredWrite: "refuse" | "warn"
+  readonly policyTags: { readonly allow: readonly string[]; readonly deny: readonly string[] }
+  readonly region?: string
+  /** does an explicit `global` satisfy `region` (C-22); default false */
+  readonly regionAllowsGlobal: boolean
+  /** `default`: `auto` for tools of risk_level 0 or 1 that mutate the workspace alone, else `ask` */
+  readonly approvals: { readonly onMutate: "default" | "auto" | "ask" }
+  /** values that `env.pass` may hand to a tool; the process's own environment is never passed */
+  readonly env: Readonly<Record<string, string>>
+  readonly readOnlyHttp: "enforce" | "report" | "off"
+}
+
+export const defaultConfig: OperatorConfig = Object.freeze({
+  manifests: Object.freeze([]),
+  backend: "namespace",
+  limits: Object.freeze({}),
+  egress: Object.freeze({ services: Object.freeze({}), private: Object.freeze([]) }),
+  undeclaredEgress: "report",
+  undeclaredWrite: "refuse",
+  policyTags: Object.freeze({ allow: Object.freeze([]), deny: Object.freeze([]) }),
+  regionAllowsGlobal: false,
+  approvals: Object.freeze({ onMutate: "default" }),
+  env: Object.freeze({}),
+  readOnlyHttp: "report",
+})

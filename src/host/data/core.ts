@@ -1,0 +1,135 @@
+/**
+ * The parts that calls share, opened once: registry, availability, sandbox backend, recovery.
+ *
+ * Guarantees: opening reads manifests and nothing else; the backend is made at first need and disposed of with this.
+ * A workspace is recovered once, before the first call on it; a recovery that failed is tried again by the next call.
+ */
+import type { EgressPolicy } from "../../egress-proxy/types.ts"
+import type { SandboxBackend } from "../../sandbox/backend.ts"
+import type { HostCore, ServedEgress } from "../call/core.ts"
+import { createProbe, ProbeNotSealed } from "../call/probe.ts"
+import { HostStartError } from "../config/start-error.ts"
+import type { OperatorConfig } from "../config/types.ts"
+import { createAvailability } from "../registry/availability.ts"
+import { thisMachine } from "../registry/machine.ts"
+import { locateSystemProgram } from "../registry/program.ts"
+import type { DriverAvailability, RegisteredDriver } from "../registry/types.ts"
+import type { HealthStatus } from "../resolver/types.ts"
+import type { HostOptions } from "../types.ts"
+import { readRegistry } from "./manifests.ts"
+import { openVersionStore } from "./versions.ts"
+
+export interface CoreOptions {
+  readonly data: string
+  readonly config: OperatorConfig
+  /** the bundled catalogue's folder */
+  readonly catalogue: string
+  readonly manifests: readonly string[]
+  readonly backend?: NonNullable<HostOptions["backend"]>
+}
+
+export interface OpenCore extends HostCore, AsyncDisposable {}
+
+/** Loaded when it is needed: a host that only lists or validates never loads a sandbox. */
+const makeBackend = async (name: "namespace" | "docker", data: string): Promise<SandboxBackend> => {
+  if (name === "docker") return (await import("../../sandbox/docker/backend.ts")).createDockerBackend({ data })
+  return (await import("../../sandbox/namespace/backend.ts")).createNamespaceBackend({ data })
+}
+
+const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> => {
+  const { createEgressProxy } = await import("../../egress-proxy/index.ts")
+  const { entries, services, private: granted, budgets, readOnlyHttp, substitutions } = policy
+  const proxy = await createEgressProxy({
+    egress: entries.map((entry) => entry.text),
+    services,
+    private: granted,
+    budgets,
+    readOnlyHttp,
+    substitutions,
+  })
+  return {
+    serve: (channel) => void proxy.serve(channel),
+    denials: () => proxy.denials(),
+    [Symbol.asyncDispose]: () => proxy.close(),
+  }
+}
+
+/** What the operator wrote about egress is checked by those who will enforce it, before the first call. */
+const checkEgress = async ({ file, egress }: OperatorConfig): Promise<void> => {
+  if (Object.keys(egress.services).length === 0 && egress.private.length === 0) return
+  const { createEgressProxy, PolicyError } = await import("../../egress-proxy/index.ts")
+  try {
+    const proxy = await createEgressProxy({ egress: [], services: egress.services, private: egress.private })
+    await proxy.close()
+  } catch (error) {
+    if (!(error instanceof PolicyError)) throw error
+    throw new HostStartError(
+      "manifest_invalid",
+      `${file ?? "the config"}: ${error.message}`,
+      "correct `egress` in the config",
+    )
+  }
+}
+
+export const openCore = async ({
+  data,
+  config,
+  catalogue,
+  manifests,
+  backend: wanted = config.backend,
+}: CoreOptions): Promise<OpenCore> => {
+  await checkEgress(config)
+  const registry = readRegistry(data, [
+    { dir: catalogue, trusted: true },
+    ...config.manifests.map((dir) => ({ dir, trusted: true })),
+    ...manifests.map((dir) => ({ dir, trusted: false })),
+  ])
+  const own = typeof wanted === "string"
+  let made: Promise<SandboxBackend> | undefined
+  const backend = (): Promise<SandboxBackend> => (made ??= own ? makeBackend(wanted, data) : Promise.resolve(wanted))
+  const checker = createAvailability({
+    machine: await thisMachine(data),
+    probe: createProbe(data, backend),
+    store: openVersionStore(data),
+  })
+
+  const availability = async (driver: RegisteredDriver): Promise<DriverAvailability> => {
+    try {
+      return await checker.of(driver)
+    } catch (error) {
+      if (error instanceof ProbeNotSealed)
+        return { available: false, code: "sandbox_unavailable", reason: error.message, fix: error.fix }
+      throw error
+    }
+  }
+
+  const recovered = new Map<string, Promise<void>>()
+  const recover = (workspace: string): Promise<void> => {
+    let known = recovered.get(workspace)
+    if (known === undefined) {
+      known = backend().then((one) => one.recover(workspace))
+      recovered.set(workspace, known)
+      known.catch(() => recovered.delete(workspace))
+    }
+    return known
+  }
+
+  const health = new Map<string, HealthStatus>()
+  return {
+    data,
+    config: { ...config, backend: own ? wanted : wanted.name },
+    registry,
+    availability,
+    findProgram: (name) => {
+      const located = locateSystemProgram(name)
+      return located.ok ? located.program : undefined
+    },
+    health: () => health,
+    backend,
+    egressProxy: serveEgress,
+    recover,
+    async [Symbol.asyncDispose]() {
+      if (own && made !== undefined) await (await made)[Symbol.asyncDispose]()
+    },
+  }
+}

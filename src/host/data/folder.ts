@@ -1,0 +1,58 @@
+/**
+ * The data folder: keys, evidence, homes and journals of one user's host.
+ *
+ * Guarantees: it exists, is a real folder of this user's, closed to everybody else, and holds the paths named here;
+ * anything else is refused with the command that mends it. It and a workspace never lie in one another: a tool that
+ * can write the evidence or the policy could rewrite both.
+ */
+import { chmodSync, lstatSync, mkdirSync, realpathSync } from "node:fs"
+import { homedir } from "node:os"
+import { join, resolve, sep } from "node:path"
+import { HostStartError } from "../config/start-error.ts"
+
+export const dataFolderOf = (
+  named: string | undefined,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): string => {
+  const fromEnv = env["CAISSON_DATA"]
+  return resolve(named ?? (fromEnv === undefined || fromEnv === "" ? join(homedir(), ".caisson") : fromEnv))
+}
+
+/** Make or check the folder; answers its real path. */
+export const openDataFolder = (folder: string): string => {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+  } catch (error) {
+    throw new HostStartError(
+      "internal",
+      `the data folder ${folder} cannot be made: ${(error as Error).message}`,
+      "set CAISSON_DATA to a folder that you can write",
+    )
+  }
+  const found = lstatSync(realpathSync(folder))
+  const me = process.getuid?.() ?? found.uid
+  if (!found.isDirectory())
+    throw new HostStartError("internal", `the data folder ${folder} is not a folder`, "set CAISSON_DATA to a folder")
+  if (found.uid !== me)
+    throw new HostStartError(
+      "internal",
+      `the data folder ${folder} belongs to another user (uid ${found.uid})`,
+      "set CAISSON_DATA to a folder of your own",
+    )
+  if ((found.mode & 0o077) !== 0)
+    throw new HostStartError(
+      "internal",
+      `the data folder ${folder} is open to others (mode ${(found.mode & 0o777).toString(8)})`,
+      `chmod 700 ${folder}`,
+    )
+  const real = realpathSync(folder)
+  for (const part of ["audit", "keys", "homes", "calls", "tmp"]) {
+    mkdirSync(join(real, part), { recursive: true, mode: 0o700 })
+    chmodSync(join(real, part), 0o700)
+  }
+  return real
+}
+
+/** Is `inner` the folder `outer` or below it? Both are real paths. */
+export const isWithin = (inner: string, outer: string): boolean =>
+  inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep)

@@ -1,0 +1,42 @@
+/**
+ * Folders of manifests → the registry, and what drivers narrowed last time kept beside it.
+ *
+ * Guarantees: a bad manifest never takes the registry down; earlier folders win over later ones for the same identity,
+ * so that a folder named on the command line cannot take over a tool of the catalogue.
+ */
+import { readFileSync, renameSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { createRegistry } from "../registry/registry.ts"
+import type { Narrowings, Registry } from "../registry/types.ts"
+
+export interface ManifestFolder {
+  readonly dir: string
+  /** the operator vouches for it */
+  readonly trusted: boolean
+}
+
+const narrowingsFile = (data: string): string => join(data, "narrowings.json")
+
+const readNarrowings = (data: string): Narrowings => {
+  try {
+    const parsed: unknown = JSON.parse(readFileSync(narrowingsFile(data), "utf8"))
+    return typeof parsed === "object" && parsed !== null ? (parsed as Narrowings) : {}
+  } catch {
+    return {}
+  }
+}
+
+const keepNarrowings = (data: string, known: Narrowings, now: Narrowings): void => {
+  const text = JSON.stringify({ ...known, ...now })
+  if (text === JSON.stringify(known)) return
+  const temporary = `${narrowingsFile(data)}.${process.pid}.new`
+  writeFileSync(temporary, text, { mode: 0o600 })
+  renameSync(temporary, narrowingsFile(data))
+}
+
+export const readRegistry = (data: string, dirs: readonly ManifestFolder[]): Registry => {
+  const known = readNarrowings(data)
+  const registry = createRegistry({ dirs, mode: "compat", known })
+  keepNarrowings(data, known, registry.narrowings)
+  return registry
+}

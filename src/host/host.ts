@@ -1,0 +1,137 @@
+/**
+ * The embedded host: registry, sandbox, evidence and the calls between them, in one process.
+ *
+ * Guarantees: creating one needs no sandbox and starts nothing; the backend starts with the first thing that must be
+ * sealed. Calls may run side by side. `close` waits for calls under way, cancels those that take too long, and leaves
+ * no process, socket or lock. Of calls that a killed host left open, receipts are written before the first call here.
+ */
+import { fileURLToPath } from "node:url"
+import { explain } from "./call/explain.ts"
+import { perform } from "./call/perform.ts"
+import { availabilityOf } from "./call/route.ts"
+import type { Requested } from "./call/steps.ts"
+import { loadConfig } from "./config/load.ts"
+import { openCore } from "./data/core.ts"
+import { dataFolderOf, openDataFolder } from "./data/folder.ts"
+import { createUlids } from "./data/ulid.ts"
+import { hostLimits } from "./limits.ts"
+import { closeAbandonedCalls } from "./receipts/open-calls.ts"
+import { openAuditLog } from "./receipts/log.ts"
+import type { Availability, CallRequest, DriverListing, Envelope, Host, HostOptions, ToolListing } from "./types.ts"
+
+/** Seen from src/host and from dist/host alike. */
+const catalogue = fileURLToPath(new URL("../../manifests", import.meta.url))
+
+/** At most so many at once; the others wait in the order they came. */
+const createTurnstile = (most: number): (<T>(work: () => Promise<T>) => Promise<T>) => {
+  let inside = 0
+  const waiting: (() => void)[] = []
+  return async (work) => {
+    if (inside >= most) await new Promise<void>((resolve) => waiting.push(resolve))
+    else inside += 1
+    try {
+      return await work()
+    } finally {
+      const next = waiting.shift()
+      if (next === undefined) inside -= 1
+      else next()
+    }
+  }
+}
+
+/** The tool is as available as the best of its drivers. */
+const bestOf = (found: readonly Availability[], tool: string): Availability =>
+  found.find((one) => one.available) ??
+  found[0] ?? {
+    available: false,
+    code: "no_route",
+    reason: `no driver implements ${tool}`,
+    fix: "register a driver for it",
+  }
+
+export const createHost = async (options: HostOptions = {}): Promise<Host> => {
+  const data = openDataFolder(dataFolderOf(options.data))
+  const config = loadConfig(data, options.config)
+  const core = await openCore({
+    data,
+    config,
+    catalogue,
+    manifests: options.manifests ?? [],
+    ...(options.backend === undefined ? {} : { backend: options.backend }),
+  })
+  const log = openAuditLog(data)
+  const nextId = createUlids()
+  const turn = createTurnstile(hostLimits.concurrentCalls.value)
+  const closing = new AbortController()
+  const running = new Set<Promise<unknown>>()
+  let closed: Promise<void> | undefined
+  let abandoned: Promise<unknown> | undefined
+
+  const requestOf = (request: CallRequest): Requested => ({
+    call: nextId(),
+    request,
+    signal: request.signal === undefined ? closing.signal : AbortSignal.any([request.signal, closing.signal]),
+  })
+  const track = <T>(work: Promise<T>): Promise<T> => {
+    const settled = work
+      .then(
+        () => undefined,
+        () => undefined,
+      )
+      .then(() => void running.delete(settled))
+    running.add(settled)
+    return work
+  }
+  const open = <T>(work: () => Promise<T>): Promise<T> =>
+    closed === undefined ? track(work()) : Promise.reject(new Error("this host is closed"))
+
+  const call = (request: CallRequest): Promise<Envelope> =>
+    open(() =>
+      turn(async () => {
+        abandoned ??= closeAbandonedCalls(data, log).catch(() => undefined)
+        await abandoned
+        return perform(core, log, requestOf(request))
+      }),
+    )
+
+  const tools = async (): Promise<readonly ToolListing[]> =>
+    Promise.all(
+      core.registry.tools.map(async (contract) => {
+        const drivers = core.registry.driversFor(contract)
+        return {
+          contract,
+          drivers: drivers.map((driver) => driver.key),
+          availability: bestOf(await Promise.all(drivers.map((driver) => availabilityOf(core, driver))), contract.id),
+        }
+      }),
+    )
+  const drivers = async (): Promise<readonly DriverListing[]> =>
+    Promise.all(
+      core.registry.drivers.map(async (driver) => ({
+        contract: driver.contract,
+        availability: await availabilityOf(core, driver),
+      })),
+    )
+
+  const shutDown = async (): Promise<void> => {
+    const late = setTimeout(() => closing.abort(), hostLimits.closeMs.value)
+    await Promise.all(running)
+    clearTimeout(late)
+    await using _rest = new AsyncDisposableStack()
+    _rest.use(log)
+    _rest.use(core)
+  }
+  const close = (): Promise<void> => (closed ??= shutDown())
+
+  return Object.freeze({
+    data,
+    call,
+    why: (request: CallRequest) => open(() => explain(core, requestOf(request))),
+    tools: () => open(tools),
+    drivers: () => open(drivers),
+    diagnostics: () => core.registry.diagnostics,
+    doctor: () => open(async () => (await core.backend()).examine()),
+    close,
+    [Symbol.asyncDispose]: close,
+  })
+}

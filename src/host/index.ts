@@ -1,0 +1,32 @@
+/** `caisson`: the host as a library. What is not exported here is not API. */
+export { createHost } from "./host.ts"
+export { HostStartError } from "./config/start-error.ts"
+export { reasons, type ErrorClass, type Reason, type ReasonCode } from "./reasons.ts"
+export { readReceipts, verifyChain, type ChainCode, type ChainVerdict } from "./receipts/verify.ts"
+export type { AuditEvent } from "./receipts/event.ts"
+export type {
+  Availability,
+  CallError,
+  CallRequest,
+  DriverListing,
+  Envelope,
+  Host,
+  HostOptions,
+  ReportedEffect,
+  RoutePhase,
+  RouteRow,
+  ToolListing,
+  WhyReport,
+} from "./types.ts"
+export type { ControlReport, Denial, SandboxBackend, SandboxProfile } from "../sandbox/backend.ts"
+export {
+  defineAction,
+  defineCli,
+  defineDriver,
+  definePolicy,
+  defineSecret,
+  defineTool,
+  ManifestError,
+  type DefineOptions,
+} from "../manifest/index.ts"
+export type { Diagnostic, DriverContract, JsonObject, JsonValue, ToolContract } from "../manifest/types.ts"

@@ -1,0 +1,68 @@
+/**
+ * Every limit of the host, once: who owns it, its value, what happens at it.
+ *
+ * Guarantees: nothing in src/host carries a number of this kind of its own. A contract, a driver or the operator may
+ * narrow the per-call limits; only the operator may raise a default, up to the ceiling written here.
+ */
+import type { EgressBudgets } from "../egress-proxy/types.ts"
+import type { Limits } from "../sandbox/backend.ts"
+
+export interface HostLimit {
+  readonly owner: string
+  readonly value: number
+  readonly at: string
+}
+
+const limit = (owner: string, value: number, at: string): HostLimit => Object.freeze({ owner, value, at })
+const MiB = 1024 * 1024
+
+/** What one call may use where neither contract, driver nor operator says otherwise. */
+export const callLimits = Object.freeze({
+  wallMs: limit("the contract's timeout_ms", 30_000, "the tree is killed; timeout"),
+  memoryBytes: limit("the sandbox", 1024 * MiB, "the kernel kills the tree; limit_exceeded"),
+  pids: limit("the sandbox", 256, "fork fails with EAGAIN; reported as a denial"),
+  diskBytes: limit("the sandbox", 1024 * MiB, "writes fail with ENOSPC; limit_exceeded"),
+  outputBytes: limit(
+    "the sandbox",
+    8 * MiB,
+    "the rest of the stream is dropped, with a note; limit_exceeded where the output is not text",
+  ),
+  openFiles: limit("the sandbox", 1024, "open fails with EMFILE"),
+}) satisfies Record<string, HostLimit>
+
+export const defaultLimits: Limits = Object.freeze({
+  wallMs: callLimits.wallMs.value,
+  memoryBytes: callLimits.memoryBytes.value,
+  pids: callLimits.pids.value,
+  diskBytes: callLimits.diskBytes.value,
+  outputBytes: callLimits.outputBytes.value,
+  openFiles: callLimits.openFiles.value,
+})
+
+/** What one call's channel may carry. */
+export const egressBudgets: EgressBudgets = Object.freeze({
+  bytesOut: 1024 * MiB,
+  bytesIn: 4096 * MiB,
+  requests: 10_000,
+  connections: 256,
+  distinctNames: 256,
+  connectTimeoutMs: 10_000,
+  idleTimeoutMs: 60_000,
+})
+
+export const hostLimits = Object.freeze({
+  inputBytes: limit("admit", 16 * MiB, "input_invalid"),
+  contextBytes: limit("admit", MiB, "input_invalid"),
+  concurrentCalls: limit("the host", 64, "the call waits for a place"),
+  receiptEffects: limit("the receipt", 20_000, "the rest is recorded as a count and a digest of the whole list"),
+  receiptDenials: limit("the receipt", 1_000, "the rest is recorded as a count"),
+  errorOutputBytes: limit("the output reader", 4_096, "details.stderr keeps the end of the stream"),
+  auditLockMs: limit("the audit log", 30_000, "the append fails; the call ends internal"),
+  auditReserveBytes: limit(
+    "the audit log",
+    4 * MiB,
+    "given back to the disk when it is full, so that receipts can still be written",
+  ),
+  configBytes: limit("the config loader", 256 * 1024, "the host does not start"),
+  closeMs: limit("host.close", 10_000, "calls still running are cancelled"),
+}) satisfies Record<string, HostLimit>

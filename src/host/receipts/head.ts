@@ -1,0 +1,80 @@
+/**
+ * The signed head pointer: which entry the log ends with.
+ *
+ * Guarantees: written twice an append. Before it (`appending`, with the entry the log stood at), and after it
+ * (`complete`). So a log cut back after the fact disagrees with a complete head, while a writer killed between the
+ * two leaves a head that says so. Replaced by rename, so a reader sees one head or the other, never half of one.
+ * Does not: fsync; a power cut may leave a head older than the log, which the next writer records in the log.
+ */
+import { closeSync, openSync, readFileSync, renameSync, writeSync } from "node:fs"
+import { join } from "node:path"
+import { jcs } from "../../manifest/digest.ts"
+import type { JsonObject } from "../../manifest/types.ts"
+import { type PublishedKey, type Signer, verifySignature } from "./keys.ts"
+
+export interface HeadPointer {
+  readonly seq: number
+  readonly hash: string
+  /** bytes of the log up to and with this entry */
+  readonly size: number
+  readonly state: "appending" | "complete"
+  /** where the log stood before, while `appending` */
+  readonly before?: { readonly seq: number; readonly hash: string; readonly size: number }
+}
+
+export type HeadRead =
+  | { readonly found: false }
+  | { readonly found: true; readonly signed: false; readonly message: string }
+  | { readonly found: true; readonly signed: true; readonly head: HeadPointer; readonly keyId: string }
+
+export const headFile = (data: string): string => join(data, "audit", "head-pointer.json")
+
+const payload = (head: HeadPointer): Uint8Array => Buffer.from(jcs(head as unknown as JsonObject))
+
+export const writeHead = (data: string, head: HeadPointer, signer: Signer): void => {
+  const text = JSON.stringify({
+    head,
+    signature: { alg: "Ed25519", publicKeyRef: signer.keyId, value: signer.sign(payload(head)) },
+  })
+  const temporary = `${headFile(data)}.new`
+  const fd = openSync(temporary, "w", 0o600)
+  try {
+    writeSync(fd, `${text}\n`)
+  } finally {
+    closeSync(fd)
+  }
+  renameSync(temporary, headFile(data))
+}
+
+const isPlace = (value: unknown): value is { seq: number; hash: string; size: number } => {
+  if (typeof value !== "object" || value === null) return false
+  const { seq, hash, size } = value as Record<string, unknown>
+  return Number.isSafeInteger(seq) && typeof hash === "string" && Number.isSafeInteger(size)
+}
+
+export const readHead = (data: string, keys: readonly PublishedKey[]): HeadRead => {
+  let text: string
+  try {
+    text = readFileSync(headFile(data), "utf8")
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { found: false }
+    throw error
+  }
+  const unsigned = (message: string): HeadRead => ({ found: true, signed: false, message })
+  try {
+    const { head, signature } = JSON.parse(text) as {
+      head: HeadPointer
+      signature: { publicKeyRef: string; value: string }
+    }
+    if (!isPlace(head) || (head.before !== undefined && !isPlace(head.before)))
+      return unsigned("the head pointer is malformed")
+    const key = keys.find((candidate) => candidate.id === signature.publicKeyRef)
+    if (key === undefined)
+      return unsigned(`the head pointer is signed with a key that is not published (${signature.publicKeyRef})`)
+    if (!verifySignature(key, payload(head), signature.value))
+      return unsigned("the head pointer's signature does not fit")
+    return { found: true, signed: true, head, keyId: key.id }
+  } catch {
+    return unsigned("the head pointer is malformed")
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * The Ed25519 key that signs the audit log's head, made on first use.
+ *
+ * Guarantees: the private key lies in `<data>/keys` with mode 0600 and never leaves this module; its public half is
+ * published in `<data>/audit/.well-known/governance-keys.json`, so that the log can be verified from files alone.
+ * Assumes: the caller holds the log's lock when `openSigner` may create the key.
+ */
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  sign,
+  verify,
+  type KeyObject,
+} from "node:crypto"
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs"
+import { dirname, join } from "node:path"
+
+export interface PublishedKey {
+  readonly id: string
+  readonly alg: "Ed25519"
+  /** raw 32 bytes, base64url */
+  readonly publicKey: string
+  readonly createdAt: string
+}
+
+export interface Signer {
+  readonly keyId: string
+  sign(bytes: Uint8Array): string
+}
+
+const privateKeyFile = (data: string): string => join(data, "keys", "audit-ed25519.pem")
+const publishedFile = (data: string): string => join(data, "audit", ".well-known", "governance-keys.json")
+
+const rawPublic = (key: KeyObject): string => (createPublicKey(key).export({ format: "jwk" }) as { x: string }).x
+const idOf = (publicKey: string): string =>
+  `ed25519-${createHash("sha256").update(publicKey).digest("hex").slice(0, 16)}`
+
+const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT"
+
+/** Write a file whole or not at all, and see it on disk before its name changes. */
+export const writeWhole = (file: string, text: string, mode: number): void => {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  const temporary = `${file}.${process.pid}.new`
+  const fd = openSync(temporary, "w", mode)
+  try {
+    writeSync(fd, text)
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+  renameSync(temporary, file)
+}
+
+export const readPublishedKeys = (data: string): readonly PublishedKey[] => {
+  try {
+    const parsed = JSON.parse(readFileSync(publishedFile(data), "utf8")) as { keys?: unknown }
+    return Array.isArray(parsed.keys)
+      ? (parsed.keys as PublishedKey[]).filter(
+          (key) => key.alg === "Ed25519" && typeof key.publicKey === "string" && typeof key.id === "string",
+        )
+      : []
+  } catch {
+    return []
+  }
+}
+
+/** The key on this machine, by its public half; undefined where only copies of the log are at hand. */
+export const localKeyId = (data: string): string | undefined => {
+  try {
+    return idOf(rawPublic(createPrivateKey(readFileSync(privateKeyFile(data)))))
+  } catch {
+    return undefined
+  }
+}
+
+const loadOrMake = (data: string): KeyObject => {
+  const file = privateKeyFile(data)
+  try {
+    return createPrivateKey(readFileSync(file))
+  } catch (error) {
+    if (!isMissing(error)) throw error
+  }
+  const { privateKey } = generateKeyPairSync("ed25519")
+  writeWhole(file, privateKey.export({ type: "pkcs8", format: "pem" }) as string, 0o600)
+  return privateKey
+}
+
+export const openSigner = (data: string): Signer => {
+  const key = loadOrMake(data)
+  const publicKey = rawPublic(key)
+  const keyId = idOf(publicKey)
+  const published = readPublishedKeys(data)
+  if (!published.some((entry) => entry.id === keyId)) {
+    const entry: PublishedKey = { id: keyId, alg: "Ed25519", publicKey, createdAt: new Date().toISOString() }
+    writeWhole(publishedFile(data), `${JSON.stringify({ keys: [...published, entry] }, null, 2)}\n`, 0o600)
+  }
+  return { keyId, sign: (bytes) => sign(null, bytes, key).toString("base64url") }
+}
+
+export const verifySignature = (key: PublishedKey, bytes: Uint8Array, signature: string): boolean => {
+  try {
+    const object = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: key.publicKey }, format: "jwk" })
+    return idOf(key.publicKey) === key.id && verify(null, bytes, object, Buffer.from(signature, "base64url"))
+  } catch {
+    return false
+  }
+}

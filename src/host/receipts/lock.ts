@@ -1,0 +1,54 @@
+/**
+ * One writer at a time, across processes.
+ *
+ * Guarantees: the lock is the kernel's (`flock`), so it dies with its holder and never goes stale. Waiting does not
+ * block the event loop.
+ * Assumes: the data folder is on a local file system.
+ */
+import { closeSync, mkdirSync, openSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as pause } from "node:timers/promises"
+import { flock, LOCK, SyscallError } from "../../sandbox/syscalls.ts"
+import { hostLimits } from "../limits.ts"
+
+export interface HeldLock {
+  release(): void
+}
+
+export interface LogLock extends Disposable {
+  acquire(kind: "exclusive" | "shared"): Promise<HeldLock>
+}
+
+const attempt = (fd: number, kind: "exclusive" | "shared"): boolean => {
+  try {
+    flock(fd, (kind === "exclusive" ? LOCK.EXCLUSIVE : LOCK.SHARED) | LOCK.NONBLOCK)
+    return true
+  } catch (error) {
+    if (
+      error instanceof SyscallError &&
+      (error.code === "EAGAIN" || error.code === "EWOULDBLOCK" || error.code === "EINTR")
+    )
+      return false
+    throw error
+  }
+}
+
+export const openLogLock = (data: string): LogLock => {
+  const folder = join(data, "audit")
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const fd = openSync(join(folder, ".lock"), "a", 0o600)
+  return {
+    async acquire(kind) {
+      const deadline = performance.now() + hostLimits.auditLockMs.value
+      for (let wait = 1; !attempt(fd, kind); wait = Math.min(wait * 2, 20)) {
+        if (performance.now() > deadline)
+          throw new Error(
+            `the audit log in ${folder} stayed locked by another process for ${hostLimits.auditLockMs.value} ms`,
+          )
+        await pause(wait * (0.5 + Math.random()))
+      }
+      return { release: () => flock(fd, LOCK.UNLOCK) }
+    },
+    [Symbol.dispose]: () => closeSync(fd),
+  }
+}

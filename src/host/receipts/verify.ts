@@ -1,0 +1,165 @@
+/**
+ * Recompute the chain and name the first bad line.
+ *
+ * Guarantees: any change, removal, insertion or reordering of lines is found, a cut-off end included (the signed head
+ * names the last entry); a line that records found damage counts as bad. Works from the files alone; where the
+ * private key is at hand too, the head must be signed with a key that was published next to it.
+ * Does not: change anything.
+ */
+import { existsSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { jcs } from "../../manifest/digest.ts"
+import type { JsonObject } from "../../manifest/types.ts"
+import { type AuditEvent, GENESIS, hashOfEvent, parseEvent } from "./event.ts"
+import { type HeadRead, readHead } from "./head.ts"
+import { localKeyId, readPublishedKeys } from "./keys.ts"
+import { linesOf } from "./lines.ts"
+import { openLogLock } from "./lock.ts"
+import { logFile } from "./log.ts"
+
+export type ChainCode = "chain.broken" | "chain.tampered" | "chain.seq_gap" | "schema.invalid" | "signature.invalid"
+export type ChainVerdict =
+  | { readonly ok: true; readonly entries: number; readonly head: string; readonly notes: readonly string[] }
+  | { readonly ok: false; readonly line: number; readonly code: ChainCode; readonly message: string }
+
+interface Snapshot {
+  readonly size: number
+  readonly head: HeadRead
+}
+
+/** Size and head as of one instant between two appends; the log only grows after it. */
+const snapshot = async (data: string): Promise<Snapshot> => {
+  const look = (): Snapshot => ({
+    size: statSync(logFile(data), { throwIfNoEntry: false })?.size ?? 0,
+    head: readHead(data, readPublishedKeys(data)),
+  })
+  if (!existsSync(join(data, "audit", ".lock"))) return look()
+  using lock = openLogLock(data)
+  const held = await lock.acquire("shared")
+  try {
+    return look()
+  } finally {
+    held.release()
+  }
+}
+
+const bad = (line: number, code: ChainCode, message: string): ChainVerdict => ({ ok: false, line, code, message })
+
+const checkLine = (text: string, number: number, previous: AuditEvent | undefined): ChainVerdict | AuditEvent => {
+  const parsed = parseEvent(text)
+  if (!parsed.ok) return bad(number, "schema.invalid", parsed.message)
+  const { event } = parsed
+  if (jcs(event as unknown as JsonObject) !== text)
+    return bad(number, "chain.tampered", "the line is not in canonical form: its bytes are not those that were written")
+  if (hashOfEvent(event) !== event.hash)
+    return bad(number, "chain.tampered", "the entry's hash does not fit its content")
+  const expected = previous === undefined ? 0 : previous.seq + 1
+  if (event.seq !== expected)
+    return bad(number, "chain.seq_gap", `the entry has seq ${event.seq} where ${expected} belongs`)
+  const link = previous === undefined ? GENESIS : previous.hash
+  if (event.prevHash !== link)
+    return bad(number, "chain.broken", "the entry's prevHash is not the hash of the entry before it")
+  const damage = event.action === "audit.note" ? event.metadata?.["damage"] : undefined
+  if (damage !== undefined)
+    return bad(
+      number,
+      "chain.broken",
+      `the host found the log damaged when it wrote this line: ${JSON.stringify(damage)}`,
+    )
+  return event
+}
+
+interface End {
+  readonly lines: number
+  readonly last: AuditEvent | undefined
+  /** hash of the entry that the head names, where the log has it */
+  readonly hashAtHead: string | undefined
+  readonly torn: boolean
+}
+
+const checkHead = (data: string, head: HeadRead, end: End): ChainVerdict => {
+  const { lines: line, last, torn } = end
+  const notes: string[] = []
+  const good = (): ChainVerdict => ({
+    ok: true,
+    entries: line,
+    head: last === undefined ? GENESIS : `sha256:${last.hash}`,
+    notes,
+  })
+  if (!head.found) {
+    if (last === undefined && !torn) return good()
+    return bad(
+      Math.max(line, 1),
+      "signature.invalid",
+      "there is no signed head pointer, so entries may be missing from the end",
+    )
+  }
+  if (!head.signed) return bad(Math.max(line, 1), "signature.invalid", head.message)
+  const local = localKeyId(data)
+  if (local !== undefined && !readPublishedKeys(data).some((key) => key.id === local))
+    return bad(
+      Math.max(line, 1),
+      "signature.invalid",
+      "this machine's own key is not among the published ones: the key list was replaced",
+    )
+  const { seq, hash, state, before } = head.head
+  const seqAtEnd = last?.seq ?? -1
+  const atBefore =
+    state === "appending" && before !== undefined && before.seq === seqAtEnd && before.hash === (last?.hash ?? GENESIS)
+  if (torn && !atBefore)
+    return bad(
+      line + 1,
+      "chain.broken",
+      "the last line is torn, and the signed head names no append that could have torn it",
+    )
+  if (atBefore) {
+    notes.push(
+      `a writer was stopped in the middle of appending seq ${seq}; the next append repairs it${torn ? " and records the torn line" : ""}`,
+    )
+    return good()
+  }
+  if (seqAtEnd < seq)
+    return bad(
+      line + 1,
+      "chain.broken",
+      `the log ends at seq ${seqAtEnd} but its signed head names seq ${seq}: ${seq - seqAtEnd} entries are missing from the end`,
+    )
+  if (end.hashAtHead !== hash)
+    return bad(seq + 1, "signature.invalid", "the signed head names another entry here: the log was rewritten")
+  if (seqAtEnd > seq)
+    return bad(seq + 2, "signature.invalid", `entries from seq ${seq + 1} on are not covered by the signed head`)
+  return good()
+}
+
+export const verifyChain = async (data: string): Promise<ChainVerdict> => {
+  const { size, head } = await snapshot(data)
+  const named = head.found && head.signed ? head.head.seq : -1
+  let lines = 0
+  let hashAtHead: string | undefined
+  let last: AuditEvent | undefined
+  let torn = false
+  for (const line of linesOf(logFile(data), size)) {
+    if (!line.terminated) {
+      torn = true
+      break
+    }
+    const checked = checkLine(line.text, line.number, last)
+    if ("ok" in checked) return checked
+    last = checked
+    lines = line.number
+    if (checked.seq === named) hashAtHead = checked.hash
+  }
+  return checkHead(data, head, { lines, last, hashAtHead, torn })
+}
+
+/** The entries of calls, oldest first; of one call when `call` is given. Lines that are no entries are left out. */
+export const readReceipts = (data: string, filter: { readonly call?: string } = {}): readonly AuditEvent[] => {
+  const found: AuditEvent[] = []
+  for (const line of linesOf(logFile(data))) {
+    if (!line.terminated) continue
+    const parsed = parseEvent(line.text)
+    if (!parsed.ok || parsed.event.action === "audit.note") continue
+    if (filter.call === undefined || parsed.event.metadata?.["call"] === filter.call) found.push(parsed.event)
+  }
+  return found
+}

@@ -1,0 +1,131 @@
+/**
+ * One driver against the registered contracts: every `implements[]` entry holds, or the driver is refused.
+ *
+ * Guarantees: an entry is bound to each registered major of its tool that its version range takes, with its templates
+ * compiled; one entry that does not hold refuses the whole driver (AIP-30 §5), with the first error as the reason and
+ * all of them as diagnostics. Pure.
+ */
+import { checkEntry } from "../../manifest/binding.ts"
+import type { Diagnostic, DriverContract, Implementation, ToolContract } from "../../manifest/types.ts"
+import { satisfies } from "../../manifest/version.ts"
+import { compileArgv, compileStdin, type TemplateScope } from "../invoke/template.ts"
+import { isTransform, transformNames } from "../resolver/mapping.ts"
+import type { Binding, Refusal } from "./types.ts"
+
+/** Version, narrowing, mapping and overrides of one entry against one contract; the entry as it is to be read (C-34). */
+export type CheckEntry = typeof checkEntry
+
+export interface Bound {
+  readonly bindings: readonly Binding[]
+  readonly refusal?: Refusal
+  readonly diagnostics: readonly Diagnostic[]
+}
+
+const isError = (diagnostic: Diagnostic): boolean => diagnostic.severity === "error"
+
+const unknownTransforms = (driver: DriverContract, index: number): readonly Diagnostic[] =>
+  Object.entries(driver.implements[index]?.mapping ?? {}).flatMap(([key, { transform }]): readonly Diagnostic[] => {
+    if (transform === undefined || isTransform(transform)) return []
+    const message = `there is no transform \`${transform}\``
+    return [
+      {
+        severity: "error",
+        rule: "unknown-transform",
+        file: driver.source.file,
+        path: `implements[${index}].mapping.${key}`,
+        message,
+        fix: `use one of ${transformNames.join(", ")}`,
+      },
+    ]
+  })
+
+const compileEntry = (
+  driver: DriverContract,
+  index: number,
+  tool: ToolContract,
+  implementation: Implementation,
+): { binding: Binding; diagnostics: readonly Diagnostic[] } => {
+  const binding: Binding = { tool, implementation }
+  if (driver.driverKind !== "cli") return { binding, diagnostics: [] }
+  const scope: TemplateScope = {
+    inputs: tool.inputs,
+    mapping: implementation.mapping,
+    ...(tool.contextSchema === undefined ? {} : { contextSchema: tool.contextSchema }),
+  }
+  const place = (field: string): { file: string; path: string } => ({
+    file: driver.source.file,
+    path: `implements[${index}].metadata.cli.${field}`,
+  })
+  const argv = compileArgv(implementation.cli?.argv ?? [], scope, place("argv"))
+  const text = implementation.cli?.stdin
+  const stdin = text === undefined ? undefined : compileStdin(text, scope, place("stdin"))
+  return {
+    binding: {
+      ...binding,
+      ...(argv.ok ? { argv: argv.program } : {}),
+      ...(stdin?.ok === true ? { stdin: stdin.program } : {}),
+    },
+    diagnostics: [...argv.diagnostics, ...(stdin?.diagnostics ?? [])],
+  }
+}
+
+/** What can be wrong with an entry's tool before any contract is looked at in detail. */
+const missingTool = (
+  driver: DriverContract,
+  index: number,
+  entry: Implementation,
+  same: readonly ToolContract[],
+): Diagnostic => {
+  const versions = same.map((tool) => tool.version).join(", ")
+  const at = { severity: "error", file: driver.source.file } as const
+  if (same.length === 0) {
+    return {
+      ...at,
+      rule: "tool-not-registered",
+      path: `implements[${index}].tool`,
+      message: `there is no tool \`${entry.tool}\``,
+      fix: "correct the id, or register its TOOL.md",
+    }
+  }
+  return {
+    ...at,
+    rule: "tool-version-out-of-range",
+    path: `implements[${index}].version`,
+    message: `\`${entry.tool}\` is registered as ${versions}, which \`${entry.versionRange}\` does not take`,
+    fix: `write a range that takes ${versions}`,
+  }
+}
+
+/** The first error, as the reason why a driver can never serve a call. */
+export const refusalOf = (diagnostics: readonly Diagnostic[]): Refusal | undefined => {
+  const first = diagnostics.find(isError)
+  if (first === undefined) return undefined
+  return {
+    code: "manifest_invalid",
+    reason: `${first.path === "" ? "" : `${first.path}: `}${first.message}`,
+    fix: first.fix,
+  }
+}
+
+export const bindDriver = (
+  driver: DriverContract,
+  tools: readonly ToolContract[],
+  check: CheckEntry = checkEntry,
+): Bound => {
+  const diagnostics: Diagnostic[] = []
+  const bindings: Binding[] = []
+  for (const [index, entry] of driver.implements.entries()) {
+    const same = tools.filter((tool) => tool.id === entry.tool)
+    const fitting = same.filter((tool) => satisfies(tool.version, entry.versionRange))
+    if (fitting.length === 0) diagnostics.push(missingTool(driver, index, entry, same))
+    diagnostics.push(...unknownTransforms(driver, index))
+    for (const tool of fitting) {
+      const checked = check(driver, index, tool)
+      const compiled = compileEntry(driver, index, tool, checked.implementation)
+      diagnostics.push(...checked.diagnostics, ...compiled.diagnostics)
+      bindings.push(Object.freeze(compiled.binding))
+    }
+  }
+  const refusal = refusalOf(diagnostics)
+  return refusal === undefined ? { bindings, diagnostics } : { bindings: [], refusal, diagnostics }
+}

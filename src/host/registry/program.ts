@@ -1,0 +1,166 @@
+/**
+ * From a program's name in a manifest to a file on this machine.
+ *
+ * Guarantees: a name is only looked up in fixed system folders, never in the caller's PATH; a vendored program is a
+ * regular executable file that stays inside the driver's folder when every link is followed; scripts come with the
+ * chain of interpreters that the kernel will start (C-51).
+ * Assumes: an attacker cannot write to the system folders. Does not: run anything.
+ */
+import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from "node:fs"
+import path from "node:path"
+import type { Program } from "./types.ts"
+
+export const systemFolders: readonly string[] = Object.freeze([
+  "/usr/local/bin",
+  "/usr/bin",
+  "/bin",
+  "/usr/sbin",
+  "/usr/local/sbin",
+])
+
+export type Located = { readonly ok: true; readonly program: Program } | { readonly ok: false; readonly reason: string }
+
+/** The kernel reads no more of a first line than this, and follows no longer chain. */
+const shebangBytes = 256
+const maxInterpreters = 4
+
+type Executable =
+  | { readonly ok: true; readonly path: string; readonly mtimeMs: number; readonly size: number }
+  | { readonly ok: false; readonly reason: string }
+
+const executableAt = (file: string): Executable => {
+  try {
+    const real = realpathSync(file)
+    const facts = statSync(real)
+    if (!facts.isFile()) return { ok: false, reason: "is not a regular file" }
+    accessSync(real, constants.X_OK)
+    return { ok: true, path: real, mtimeMs: facts.mtimeMs, size: facts.size }
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : ""
+    if (code === "EACCES") return { ok: false, reason: "is not executable" }
+    return { ok: false, reason: code === "ENOENT" || code === "ENOTDIR" ? "is not there" : `cannot be used (${code})` }
+  }
+}
+
+/** What follows `#!`. A program that may be run but not read has none to follow. */
+const firstLine = (file: string): string | undefined => {
+  const buffer = Buffer.alloc(shebangBytes)
+  let read = 0
+  let descriptor: number
+  try {
+    descriptor = openSync(file, "r")
+  } catch {
+    return undefined
+  }
+  try {
+    read = readSync(descriptor, buffer, 0, shebangBytes, 0)
+  } finally {
+    closeSync(descriptor)
+  }
+  const text = buffer.toString("latin1", 0, read)
+  return text.startsWith("#!") ? (text.slice(2).split("\n", 1)[0] ?? "").trim() : undefined
+}
+
+/** `env [-S] [NAME=value…] PROGRAM`: what env starts. */
+const startedByEnv = (argument: string): string | undefined =>
+  argument.split(/[\t ]+/).find((part) => part !== "" && !part.startsWith("-") && !part.includes("="))
+
+const inFolders = (
+  name: string,
+  folders: readonly string[],
+): { found: string; file: Extract<Executable, { ok: true }> } | undefined => {
+  for (const folder of folders) {
+    const found = path.join(folder, name)
+    const file = executableAt(found)
+    if (file.ok) return { found, file }
+  }
+  return undefined
+}
+
+type Chain =
+  | { readonly ok: true; readonly interpreters: readonly string[]; readonly called: readonly string[] }
+  | { readonly ok: false; readonly reason: string }
+
+const interpretersOf = (file: string, folders: readonly string[]): Chain => {
+  const interpreters: string[] = []
+  const called: string[] = []
+  let at = file
+  for (;;) {
+    const line = firstLine(at)
+    if (line === undefined) return { ok: true, interpreters, called }
+    if (interpreters.length >= maxInterpreters) return { ok: false, reason: "its chain of interpreters is too long" }
+    const [, interpreter = "", argument = ""] = /^(\S*)[\t ]*(.*)$/.exec(line) ?? []
+    if (!path.isAbsolute(interpreter))
+      return { ok: false, reason: `its interpreter \`${interpreter}\` is not an absolute path` }
+    const found = executableAt(interpreter)
+    if (!found.ok) return { ok: false, reason: `its interpreter ${interpreter} ${found.reason}` }
+    interpreters.push(found.path)
+    called.push(interpreter)
+    at = found.path
+    if (path.basename(interpreter) !== "env") continue
+    const name = startedByEnv(argument)
+    const started = name === undefined ? undefined : inFolders(path.basename(name), folders)
+    if (started === undefined)
+      return { ok: false, reason: `its interpreter \`${name ?? "env"}\` is not in ${folders.join(", ")}` }
+    interpreters.push(started.file.path)
+    called.push(started.found)
+    at = started.file.path
+  }
+}
+
+const programOf = (
+  name: string,
+  found: string,
+  file: Extract<Executable, { ok: true }>,
+  folders: readonly string[],
+  bundle?: string,
+): Located => {
+  const chain = interpretersOf(file.path, folders)
+  if (!chain.ok) return { ok: false, reason: `${found}: ${chain.reason}` }
+  const identity = { mtimeMs: file.mtimeMs, size: file.size }
+  const program = {
+    name,
+    found,
+    path: file.path,
+    interpreters: chain.interpreters,
+    ...(chain.called.length === 0 ? {} : { called: chain.called }),
+    identity,
+    ...(bundle === undefined ? {} : { bundle }),
+  }
+  return { ok: true, program }
+}
+
+/** A bare name, or an absolute path into one of the folders. */
+export const locateSystemProgram = (name: string, folders: readonly string[] = systemFolders): Located => {
+  if (name.includes("/") && !folders.includes(path.dirname(name))) {
+    return { ok: false, reason: `\`${name}\` is not in ${folders.join(", ")}` }
+  }
+  const base = path.basename(name)
+  if (base === "" || base === "." || base === ".." || name.includes("\0"))
+    return { ok: false, reason: `\`${name}\` is not a program's name` }
+  const found = inFolders(base, name.includes("/") ? [path.dirname(name)] : folders)
+  if (found === undefined) return { ok: false, reason: `\`${name}\` is not in ${folders.join(", ")}` }
+  return programOf(base, found.found, found.file, folders)
+}
+
+/** A program that the driver brings along, relative to its manifest's folder. */
+export const locateVendoredProgram = (
+  relative: string,
+  bundle: string,
+  folders: readonly string[] = systemFolders,
+): Located => {
+  const outside = { ok: false, reason: `\`${relative}\` leads out of the driver's folder` } as const
+  if (path.isAbsolute(relative) || relative.includes("\0")) return outside
+  let root: string
+  try {
+    root = realpathSync(bundle)
+  } catch {
+    return { ok: false, reason: "the driver's folder is not there" }
+  }
+  const wanted = path.join(root, relative)
+  if (!wanted.startsWith(`${root}${path.sep}`)) return outside
+  const file = executableAt(wanted)
+  if (!file.ok) return { ok: false, reason: `\`${relative}\` in the driver's folder ${file.reason}` }
+  if (!file.path.startsWith(`${root}${path.sep}`)) return outside
+  return programOf(path.basename(relative), wanted, file, folders, root)
+}

@@ -1,0 +1,42 @@
+/**
+ * Folders of manifests → the registry of one host.
+ *
+ * Guarantees: a snapshot; files that change later change nothing until a new one is made. Folders are taken in order:
+ * the earlier one keeps what both declare. Never fails: what does not load or bind is in the registry with its reason.
+ */
+import path from "node:path"
+import { discoverManifests } from "../../manifest/discover.ts"
+import type { LoadResult, ManifestMode } from "../../manifest/types.ts"
+import { buildRegistry, type LoadedManifest, type SnapshotOptions } from "./snapshot.ts"
+import type { Registry } from "./types.ts"
+
+/** A folder, or one manifest file. `trusted`: its drivers' policy tags count as verified. */
+export type RegistryFolder = string | { readonly dir: string; readonly trusted?: boolean }
+
+export interface RegistryOptions extends SnapshotOptions {
+  readonly dirs: readonly RegistryFolder[]
+  readonly mode: ManifestMode
+}
+
+const fileOf = (result: LoadResult): string => (result.ok ? result.manifest.source.file : result.file)
+const holds = (folder: string, file: string): boolean =>
+  file === folder || file.startsWith(folder.endsWith(path.sep) ? folder : `${folder}${path.sep}`)
+
+export const createRegistry = ({ dirs, mode, ...options }: RegistryOptions): Registry => {
+  const folders = dirs.map((each) => ({
+    dir: path.resolve(typeof each === "string" ? each : each.dir),
+    trusted: typeof each !== "string" && each.trusted === true,
+  }))
+  // One walk over all folders, so that a path in one folder's driver may lead to a tool in another.
+  const found = discoverManifests(
+    folders.map((folder) => folder.dir),
+    { mode },
+  )
+  const owner = (result: LoadResult): number => folders.findIndex((folder) => holds(folder.dir, fileOf(result)))
+  const loaded = folders.flatMap(({ dir, trusted }, index) =>
+    found
+      .filter((result) => owner(result) === index)
+      .map((result): LoadedManifest => ({ result, trusted, folder: dir })),
+  )
+  return buildRegistry(loaded, options)
+}

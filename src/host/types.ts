@@ -1,0 +1,97 @@
+/** What goes in and out of the host: the shapes the CLI, the API and library users see. */
+import type { DriverContract, DriverKind, JsonObject, JsonValue, ToolContract, Diagnostic } from "../manifest/types.ts"
+import type { ControlReport, Denial, SandboxBackend, SandboxProfile } from "../sandbox/backend.ts"
+import type { Effect } from "../sandbox/effects/types.ts"
+import type { ErrorClass, ReasonCode } from "./reasons.ts"
+
+export interface HostOptions {
+  /** data folder; default `$CAISSON_DATA`, else `~/.caisson` */
+  readonly data?: string
+  /** more folders with manifests; the bundled catalogue is always there */
+  readonly manifests?: readonly string[]
+  readonly backend?: "namespace" | "docker" | SandboxBackend
+  /** operator's config file; default `<data>/caisson.yaml` where it exists. Never read from a workspace. */
+  readonly config?: string
+}
+
+export interface CallRequest {
+  /** tool id, or `id@major` */
+  readonly tool: string
+  readonly input?: JsonValue
+  readonly workspace?: string
+  readonly user?: string
+  /** per-call context (contextSchema); `pinnedProvider` pins a driver */
+  readonly context?: JsonObject
+  readonly driver?: string
+  /** run, show the effects, commit nothing */
+  readonly plan?: boolean
+  /** approve what this call asks approval for */
+  readonly approve?: boolean
+  readonly signal?: AbortSignal
+}
+
+export type ReportedEffect = Effect & { readonly declared: boolean; readonly committed: boolean }
+
+export interface CallError {
+  readonly code: ReasonCode | `${string}:${string}`
+  readonly class: ErrorClass
+  readonly message: string
+  readonly retryable: boolean
+  readonly hint: string
+  readonly details: JsonObject
+}
+
+interface EnvelopeBase {
+  readonly call: string
+  /** `jq@1`; absent when no driver was chosen */
+  readonly driver?: string
+  readonly effects: readonly ReportedEffect[]
+  readonly denied: readonly Denial[]
+  readonly receipt: string
+}
+export type Envelope =
+  | (EnvelopeBase & { readonly ok: true; readonly value: JsonValue; readonly notes?: readonly string[] })
+  | (EnvelopeBase & { readonly ok: false; readonly error: CallError; readonly notes?: readonly string[] })
+
+export type Availability = { readonly available: true; readonly version?: string } | { readonly available: false; readonly code: ReasonCode; readonly reason: string; readonly fix: string }
+
+export interface ToolListing {
+  readonly contract: ToolContract
+  readonly drivers: readonly string[]
+  readonly availability: Availability
+}
+export interface DriverListing {
+  readonly contract: DriverContract
+  readonly availability: Availability
+}
+
+export type RoutePhase = "candidates" | "capability" | "policy" | "pin" | "rank" | "selected"
+export interface RouteRow {
+  readonly driver: string
+  readonly kind: DriverKind
+  /** the phase that dropped it, or `selected` / `rank` for the ones that lived */
+  readonly phase: RoutePhase
+  readonly reason: string
+  readonly costUnitsPerCall?: number
+}
+export interface WhyReport {
+  readonly tool: string
+  readonly selected?: string
+  readonly error?: CallError
+  readonly rows: readonly RouteRow[]
+  /** the sealed profile the call would get; secrets never in it */
+  readonly profile?: SandboxProfile
+  readonly profileDigest?: string
+}
+
+export interface Host extends AsyncDisposable {
+  readonly data: string
+  call(request: CallRequest): Promise<Envelope>
+  why(request: CallRequest): Promise<WhyReport>
+  tools(): Promise<readonly ToolListing[]>
+  drivers(): Promise<readonly DriverListing[]>
+  /** manifests that did not load, and warnings on those that did */
+  diagnostics(): readonly Diagnostic[]
+  doctor(): Promise<readonly ControlReport[]>
+  close(): Promise<void>
+}

@@ -1,0 +1,186 @@
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterEach, describe, expect, it } from "vitest"
+import { hostLimits } from "../../../src/host/limits.ts"
+import { admitted, type Place, toolOf, value, type World, worldOf } from "./values.ts"
+
+const made: Place[] = []
+const place = (world: World = {}): Place => {
+  const one = worldOf(world)
+  made.push(one)
+  return one
+}
+afterEach(() => {
+  for (const { folder } of made.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+describe("admit", () => {
+  it("takes a call that fits the contract and freezes a copy of its input", () => {
+    const input = { text: "hello" }
+    const call = value(admitted(place(), { input }))
+    input.text = "changed"
+    expect(call.input).toEqual({ text: "hello" })
+    expect(Object.isFrozen(call.input)).toBe(true)
+    expect(call).toMatchObject({ user: "alice", plan: false })
+  })
+
+  it("finds a tool by id and by id@major, and no other major", () => {
+    expect(admitted(place(), { tool: "notes.append@1" }).ok).toBe(true)
+    expect(admitted(place(), { tool: "notes.append@2" })).toMatchObject({
+      code: "not_found",
+      message: expect.stringContaining("notes.append@1"),
+    })
+  })
+
+  it("names the nearest tool for a misspelt one", () => {
+    expect(admitted(place(), { tool: "notes.apend" })).toMatchObject({
+      code: "not_found",
+      message: expect.stringContaining("did you mean notes.append"),
+    })
+  })
+
+  it("says that a manifest is invalid when the tool's own did not load", () => {
+    const failed = [
+      {
+        file: "/m/broken-tool/TOOL.md",
+        kind: "tool" as const,
+        diagnostics: [
+          {
+            severity: "error" as const,
+            rule: "r",
+            file: "/m/broken-tool/TOOL.md",
+            path: "inputs",
+            message: "is missing",
+            fix: "add it",
+          },
+        ],
+      },
+    ]
+    expect(admitted(place({ registry: { failed } }), { tool: "broken.tool" })).toMatchObject({
+      code: "manifest_invalid",
+      message: expect.stringContaining("inputs: is missing"),
+      hint: "add it",
+    })
+  })
+
+  it.each([
+    ["a missing input", {}, "text"],
+    ["an input of the wrong type", { text: 5 }, "text"],
+    ["an unknown input", { text: "a", colour: "red" }, "colour"],
+    ["a path that leaves the workspace", { text: "a", file: "../x" }, "input.file"],
+  ])("refuses %s and names the field", (_what, input, field) => {
+    expect(admitted(place(), { input })).toMatchObject({ ok: false, code: "input_invalid", details: { field } })
+  })
+
+  it("never repeats a value of the input in its message", () => {
+    const refused = admitted(place(), { input: { text: "a", file: "/secret-value" } })
+    expect(JSON.stringify(refused)).not.toContain("secret-value")
+  })
+
+  it.each([
+    ["a list", [1]],
+    ["a text", "x"],
+    ["null", null],
+  ])("refuses %s as the input", (_what, input) => {
+    expect(admitted(place(), { input: input as never })).toMatchObject({
+      code: input === null ? "input_invalid" : "input_invalid",
+    })
+  })
+
+  it("validates the context without the host's own keys", () => {
+    const tool = toolOf({
+      contextSchema: {
+        type: "object",
+        properties: { tenant: { type: "string" } },
+        required: ["tenant"],
+        additionalProperties: false,
+      },
+    })
+    const call = value(
+      admitted(place({ tool }), { context: { tenant: "t1", pinnedProvider: "scribe", regionConstraint: "eu" } }),
+    )
+    expect(call).toMatchObject({ context: { tenant: "t1" }, pin: "scribe", regions: ["eu"] })
+    expect(admitted(place({ tool }), { context: {} })).toMatchObject({
+      code: "input_invalid",
+      details: { field: "tenant" },
+    })
+    expect(admitted(place({ tool }), { context: { tenant: "t1", pinnedProvider: 5 } })).toMatchObject({
+      code: "input_invalid",
+    })
+  })
+
+  it("refuses two different pins", () => {
+    expect(admitted(place(), { driver: "a", context: { pinnedProvider: "b" } })).toMatchObject({
+      code: "input_invalid",
+    })
+    expect(value(admitted(place(), { driver: "a", context: { pinnedProvider: "a" } })).pin).toBe("a")
+  })
+
+  it.each([
+    ["one byte below", -1, true],
+    ["at", 0, true],
+    ["one byte above", 1, false],
+  ])("takes a context %s its limit: %s → %s", (_where, more, ok) => {
+    const around = JSON.stringify({ pad: "" }).length
+    const context = { pad: "x".repeat(hostLimits.contextBytes.value - around + more) }
+    expect(admitted(place(), { context }).ok).toBe(ok)
+  })
+
+  it.each([
+    ["one byte below", -1, true],
+    ["at", 0, true],
+    ["one byte above", 1, false],
+  ])("takes an input %s its limit: %s → %s", (_where, more, ok) => {
+    const around = JSON.stringify({ text: "" }).length
+    const input = { text: "x".repeat(hostLimits.inputBytes.value - around + more) }
+    expect(admitted(place(), { input }).ok).toBe(ok)
+  })
+
+  it("refuses a tool that is no text", () => {
+    expect(admitted(place(), { tool: 5 as never })).toMatchObject({ code: "input_invalid", details: { field: "tool" } })
+  })
+
+  it("refuses a user that is no id", () => {
+    expect(admitted(place(), { user: "../root" })).toMatchObject({ code: "input_invalid", details: { field: "user" } })
+  })
+})
+
+describe("the workspace of a call", () => {
+  it("is the real folder behind a link", () => {
+    const here = place()
+    symlinkSync(here.workspace, join(here.folder, "link"))
+    expect(value(admitted(here, { workspace: join(here.folder, "link") })).workspace).toBe(here.workspace)
+  })
+
+  it("must be a folder that exists", () => {
+    const here = place()
+    writeFileSync(join(here.folder, "file"), "")
+    expect(admitted(here, { workspace: join(here.folder, "file") })).toMatchObject({ code: "not_found" })
+    expect(admitted(here, { workspace: join(here.folder, "none") })).toMatchObject({ code: "not_found" })
+  })
+
+  it("may neither hold the data folder nor lie in it, also through a link", () => {
+    const here = place()
+    symlinkSync(here.folder, join(here.workspace, "up"))
+    for (const workspace of [here.folder, here.core.data, join(here.core.data, "homes"), join(here.workspace, "up")]) {
+      expect(admitted(here, { workspace }), workspace).toMatchObject({ code: "policy_violation" })
+    }
+  })
+
+  it("may not hold the config", () => {
+    const here = place({ config: {} })
+    const core = { ...here.core, config: { ...here.core.config, file: join(here.workspace, "caisson.yaml") } }
+    expect(admitted({ ...here, core })).toMatchObject({ code: "policy_violation" })
+  })
+
+  it("must lie in one of the operator's folders where they are named", () => {
+    const here = place()
+    const limited = (root: string): Place => ({
+      ...here,
+      core: { ...here.core, config: { ...here.core.config, workspaces: [root] } },
+    })
+    mkdirSync(join(here.folder, "wo"))
+    expect(admitted(limited(here.workspace)).ok).toBe(true)
+    expect(admitted(limited(join(here.folder, "wo")))).toMatchObject({ code: "unauthorised" })
+  })
+})

@@ -1,0 +1,101 @@
+/** A backend that starts nothing: it ends each run as the test says and remembers what was asked of it. */
+import type {
+  CommitResult,
+  Denial,
+  Ending,
+  Job,
+  SandboxBackend,
+  SandboxProfile,
+  Unavailable,
+} from "../../../src/sandbox/backend.ts"
+import type { Effect } from "../../../src/sandbox/effects/types.ts"
+
+export interface FakeRun {
+  readonly ending?: Ending
+  readonly stdout?: string
+  readonly stderr?: string
+  readonly effects?: readonly Effect[]
+  readonly denied?: readonly Denial[]
+  readonly commit?: CommitResult
+  /** instead of a run */
+  readonly refuse?: Unavailable
+  readonly throws?: Error
+  /** run until cancelled */
+  readonly hang?: boolean
+}
+
+export interface FakeBackend extends SandboxBackend {
+  readonly profiles: SandboxProfile[]
+  readonly jobs: Job[]
+  readonly settled: ("committed" | "discarded")[]
+  readonly log: string[]
+}
+
+const captured = (text = "") => ({
+  bytes: new TextEncoder().encode(text),
+  truncated: false,
+  total: Buffer.byteLength(text),
+})
+
+export const fakeBackend = (...runs: readonly FakeRun[]): FakeBackend => {
+  const left = [...runs]
+  const fake: Omit<FakeBackend, "prepare" | "examine" | "recover" | typeof Symbol.asyncDispose> = {
+    name: "namespace",
+    profiles: [],
+    jobs: [],
+    settled: [],
+    log: [],
+  }
+  return {
+    ...fake,
+    async prepare(profile) {
+      const run = left.shift() ?? {}
+      fake.profiles.push(profile)
+      if (run.refuse !== undefined) return run.refuse
+      return {
+        ok: true,
+        channel: "none",
+        async run(job, cancel) {
+          fake.jobs.push(job)
+          if (run.throws !== undefined) throw run.throws
+          let ending = run.ending ?? ({ by: "exit", code: 0 } as const)
+          if (run.hang === true) {
+            if (!cancel.aborted)
+              await new Promise<void>((resolve) => cancel.addEventListener("abort", () => resolve(), { once: true }))
+            ending = { by: "cancelled" }
+          }
+          let open = true
+          const discard = async (): Promise<void> => {
+            if (open) fake.settled.push("discarded")
+            open = false
+          }
+          return {
+            ok: true,
+            ending,
+            stdout: captured(run.stdout),
+            stderr: captured(run.stderr),
+            denied: run.denied ?? [],
+            usage: { wallMs: 1 },
+            writes: { effects: run.effects ?? [], bytes: 0 },
+            async commit() {
+              const result = run.commit ?? { ok: true as const }
+              if (open) fake.settled.push(result.ok ? "committed" : "discarded")
+              open = false
+              return result
+            },
+            discard,
+            [Symbol.asyncDispose]: discard,
+          }
+        },
+        async [Symbol.asyncDispose]() {
+          fake.log.push("released")
+        },
+      }
+    },
+    async recover(workspace) {
+      fake.log.push(`recovered ${workspace}`)
+    },
+    examine: async () => [],
+    [Symbol.asyncDispose]: async () => undefined,
+  }
+}

@@ -1,0 +1,151 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { createHost, HostStartError, readReceipts, verifyChain } from "../../../src/host/index.ts"
+import { hostLimits } from "../../../src/host/limits.ts"
+import { fakeBackend } from "./fake-backend.ts"
+
+const fixtures = join(import.meta.dirname, "../../../fixtures/tools")
+const refuse = {
+  ok: false,
+  control: "user-namespaces",
+  message: "the kernel refuses user namespaces",
+  fix: "allow them",
+} as const
+const version = { stdout: "act 1.2.3" }
+let folder: string
+let data: string
+let workspace: string
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), "caisson-host-")))
+  data = join(folder, "data")
+  workspace = join(folder, "work")
+  mkdirSync(workspace)
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const listed = async (backend: ReturnType<typeof fakeBackend>, tool: string) => {
+  await using host = await createHost({ data, manifests: [fixtures], backend })
+  return (await host.tools()).find((one) => one.contract.id === tool)?.availability
+}
+
+describe("a host", () => {
+  it("starts, lists tools and tells what is wrong where nothing can be sealed", async () => {
+    const backend = fakeBackend(...Array.from({ length: 100 }, () => ({ refuse })))
+    await using host = await createHost({ data, manifests: [fixtures], backend })
+    const actor = (await host.drivers()).find((driver) => driver.contract.id === "actor")
+    expect(actor?.availability).toEqual({
+      available: false,
+      code: "sandbox_unavailable",
+      reason: refuse.message,
+      fix: refuse.fix,
+    })
+    const envelope = await host.call({ tool: "fixture.act", input: { verb: "env" }, workspace })
+    expect(envelope).toMatchObject({ ok: false, error: { code: "sandbox_unavailable" } })
+    expect(readReceipts(data)).toHaveLength(1)
+  })
+
+  it("has the bundled catalogue besides the folders it is given", async () => {
+    await using host = await createHost({ data, manifests: [fixtures], backend: fakeBackend() })
+    const ids = (await host.tools()).map((tool) => tool.contract.id)
+    expect(ids).toContain("fixture.act")
+    expect(ids.length).toBeGreaterThan(10)
+  })
+
+  it("checks a version once, sealed without network, and remembers it on disk until the program changes", async () => {
+    const first = fakeBackend(...Array.from({ length: 100 }, () => version))
+    expect(await listed(first, "fixture.act")).toMatchObject({ available: true, version: "1.2.3" })
+    expect(first.profiles.every((profile) => profile.network === "none")).toBe(true)
+    expect(first.settled).not.toContain("committed")
+    const second = fakeBackend(...Array.from({ length: 100 }, () => ({ refuse })))
+    expect(await listed(second, "fixture.act")).toMatchObject({ available: true, version: "1.2.3" })
+  })
+
+  it("keeps receipts of calls made side by side in one chain", async () => {
+    const backend = fakeBackend(version, ...Array.from({ length: 30 }, () => ({ stdout: "done" })))
+    await using host = await createHost({ data, manifests: [fixtures], backend })
+    await host.why({ tool: "fixture.act", workspace })
+    const envelopes = await Promise.all(
+      Array.from({ length: 20 }, () => host.call({ tool: "fixture.act", input: { verb: "env" }, workspace })),
+    )
+    expect(new Set(envelopes.map((envelope) => envelope.call)).size).toBe(20)
+    expect(await verifyChain(data)).toMatchObject({ ok: true, entries: 20 })
+    expect(backend.log.filter((line) => line.startsWith("recovered"))).toHaveLength(1)
+  })
+
+  it("cancels a call by its signal, before and while it runs", async () => {
+    const backend = fakeBackend(version, { hang: true })
+    await using host = await createHost({ data, manifests: [fixtures], backend })
+    await host.why({ tool: "fixture.act", workspace })
+    const controller = new AbortController()
+    const running = host.call({ tool: "fixture.act", input: { verb: "env" }, workspace, signal: controller.signal })
+    controller.abort()
+    expect(await running).toMatchObject({ error: { code: "cancelled" } })
+    const late = await host.call({
+      tool: "fixture.act",
+      input: { verb: "env" },
+      workspace,
+      signal: AbortSignal.abort(),
+    })
+    expect(late).toMatchObject({ error: { code: "cancelled" } })
+    expect(readReceipts(data)).toHaveLength(2)
+  })
+
+  it("runs so many calls at once and no more; the next one starts when one ends", async () => {
+    const most = hostLimits.concurrentCalls.value
+    const backend = fakeBackend(version, ...Array.from({ length: most + 1 }, () => ({ hang: true })))
+    await using host = await createHost({ data, manifests: [fixtures], backend })
+    await host.why({ tool: "fixture.act", workspace })
+    const stops = Array.from({ length: most + 1 }, () => new AbortController())
+    const calls = stops.map(({ signal }) =>
+      host.call({ tool: "fixture.act", input: { verb: "env" }, workspace, signal }),
+    )
+    const jobs = (): number => backend.jobs.length - 1
+    await vi.waitUntil(() => jobs() === most)
+    expect(jobs()).toBe(most)
+    stops[0]?.abort()
+    await vi.waitUntil(() => jobs() === most + 1)
+    for (const stop of stops) stop.abort()
+    expect(new Set((await Promise.all(calls)).map((envelope) => (envelope.ok ? "ok" : envelope.error.code)))).toEqual(
+      new Set(["cancelled"]),
+    )
+  })
+
+  it("explains a call that waits for approval, with route and profile", async () => {
+    await using host = await createHost({ data, manifests: [fixtures], backend: fakeBackend(version) })
+    expect(await host.why({ tool: "fixture.always", workspace })).toMatchObject({
+      selected: "actor@1",
+      error: { code: "approval_required" },
+      profile: { network: "none" },
+    })
+    expect(await host.why({ tool: "nosuch", workspace })).toMatchObject({ rows: [], error: { code: "not_found" } })
+    expect(readReceipts(data)).toEqual([])
+  })
+
+  it("does not start on a config with errors", async () => {
+    writeFileSync(join(folder, "caisson.yaml"), "backand: docker\n", { mode: 0o600 })
+    await expect(createHost({ data, config: join(folder, "caisson.yaml") })).rejects.toThrow(HostStartError)
+  })
+
+  it("does not start on egress that the proxy would not enforce", async () => {
+    const config = join(folder, "caisson.yaml")
+    writeFileSync(config, "egress: { private: [169.254.0.0/16] }\n", { mode: 0o600 })
+    await expect(createHost({ data, config })).rejects.toThrow("169.254.0.0/16")
+    writeFileSync(config, 'egress: { services: { db.test: "127.0.0.1:5432" }, private: [10.1.0.0/16] }\n')
+    await using host = await createHost({ data, config, backend: fakeBackend() })
+    expect(host.data).toBe(data)
+  })
+
+  it("goes on without a manifest that does not load, and tells about it", async () => {
+    mkdirSync(join(folder, "more/bad"), { recursive: true })
+    writeFileSync(join(folder, "more/bad/TOOL.md"), "---\nid: bad\n---\n")
+    await using host = await createHost({
+      data,
+      manifests: [join(folder, "more"), join(folder, "nowhere")],
+      backend: fakeBackend(),
+    })
+    expect(host.diagnostics().filter((one) => one.file.includes("more/bad")).length).toBeGreaterThan(0)
+    expect(await host.call({ tool: "bad", workspace })).toMatchObject({ error: { code: "manifest_invalid" } })
+  })
+})

@@ -1,0 +1,223 @@
+/** Hand-made contracts, drivers and hosts for the tests of single steps: real types, no files. */
+import { mkdtempSync, realpathSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { type OperatorConfig, defaultConfig } from "../../../src/host/config/types.ts"
+import type { HostCore } from "../../../src/host/call/core.ts"
+import type { Admitted, Authorized, Routed, Sealed, SignedIn, Step } from "../../../src/host/call/steps.ts"
+import { admit } from "../../../src/host/call/admit.ts"
+import { authorize } from "../../../src/host/call/authorize.ts"
+import { findRoute, route } from "../../../src/host/call/route.ts"
+import { seal } from "../../../src/host/call/seal.ts"
+import { signIn } from "../../../src/host/call/sign-in.ts"
+import { compileArgv, compileStdin } from "../../../src/host/invoke/template.ts"
+import { openDataFolder } from "../../../src/host/data/folder.ts"
+import type { Binding, Program, RegisteredDriver, Registry } from "../../../src/host/registry/types.ts"
+import type { CallRequest } from "../../../src/host/types.ts"
+import { parseEgressEntry } from "../../../src/manifest/egress-entry.ts"
+import type {
+  CliSandbox,
+  CliSpec,
+  DriverContract,
+  Implementation,
+  MutateScope,
+  ToolContract,
+} from "../../../src/manifest/types.ts"
+
+export const scopes = (...texts: readonly string[]): MutateScope[] =>
+  texts.map((text) => ({ text, class: text.slice(0, text.indexOf(":")), scope: text.slice(text.indexOf(":") + 1) }))
+
+export const toolOf = (change: Partial<ToolContract> = {}): ToolContract => ({
+  kind: "tool",
+  id: "notes.append",
+  name: "Append a note",
+  description: "Appends a line to a note.",
+  version: "1.2.0",
+  major: 1,
+  inputs: {
+    type: "object",
+    properties: { text: { type: "string" }, file: { type: "string", format: "workspace-path" } },
+    required: ["text"],
+    additionalProperties: false,
+  },
+  outputs: { type: "string" },
+  idempotent: false,
+  mutates: scopes("workspace:/notes/*"),
+  requires: { secrets: [], tools: [] },
+  approval: { class: "on-mutate" },
+  riskLevel: 1,
+  costClass: "trivial",
+  timeoutMs: 5_000,
+  driverConstraints: { forbid: [], requireKind: [] },
+  tags: [],
+  examples: [],
+  metadata: {},
+  source: { file: "/m/TOOL.md", mode: "strict", digest: `sha256:${"1".repeat(64)}`, leniencies: [] },
+  ...change,
+})
+
+export const sandboxOf = (change: Partial<CliSandbox> = {}): CliSandbox => ({
+  fs: { read: ["**"], write: ["notes/**"], deny: [] },
+  exec: { allow: false, spawn: [] },
+  env: { pass: [], set: {} },
+  tty: { required: false },
+  ...change,
+})
+
+export const implementationOf = (change: Partial<Implementation> = {}): Implementation => ({
+  toolRef: "notes.append",
+  tool: "notes.append",
+  versionRange: "^1.0.0",
+  dropInputs: [],
+  dropOutputs: [],
+  mapping: {},
+  cli: { argv: ["--", "${input.text}"] },
+  metadata: {},
+  ...change,
+})
+
+export const cliSpec: CliSpec = {
+  bin: "scribe",
+  binArgs: ["-q"],
+  sandbox: sandboxOf(),
+  output: { defaultFormat: "text", jsonFlagArgs: [], exitCodes: {}, stream: "stdout", errorStream: "stderr" },
+}
+
+export const driverOf = (change: Partial<DriverContract> = {}): DriverContract => ({
+  kind: "driver",
+  id: "scribe",
+  name: "Scribe",
+  description: "Writes notes.",
+  version: "2.0.1",
+  major: 2,
+  driverKind: "cli",
+  implements: [implementationOf()],
+  install: [],
+  egress: [],
+  egressFrom: "none",
+  ingress: [],
+  region: ["global"],
+  regionDeclared: false,
+  policyTags: [],
+  requires: { os: [], arch: [] },
+  setup: [],
+  limits: {},
+  kindFields: {},
+  cli: cliSpec,
+  examples: [],
+  tags: [],
+  metadata: {},
+  source: { file: "/m/CLI.md", mode: "strict", digest: `sha256:${"2".repeat(64)}`, leniencies: [] },
+  ...change,
+})
+
+export const egress = (...texts: readonly string[]): DriverContract["egress"] =>
+  texts.map((text) => {
+    const parsed = parseEgressEntry(text)
+    if (!parsed.ok) throw new Error(parsed.message)
+    return parsed.entry
+  })
+
+export const registered = (contract: DriverContract, tool: ToolContract): RegisteredDriver => {
+  const bindings = contract.implements.map((implementation): Binding => {
+    const scope = {
+      inputs: tool.inputs,
+      mapping: implementation.mapping,
+      ...(tool.contextSchema === undefined ? {} : { contextSchema: tool.contextSchema }),
+    }
+    const place = { file: contract.source.file, path: "argv" }
+    const argv = compileArgv(implementation.cli?.argv ?? [], scope, place)
+    if (!argv.ok) throw new Error(JSON.stringify(argv.diagnostics))
+    const stdin =
+      implementation.cli?.stdin === undefined ? undefined : compileStdin(implementation.cli.stdin, scope, place)
+    return { tool, implementation, argv: argv.program, ...(stdin?.ok === true ? { stdin: stdin.program } : {}) }
+  })
+  return { key: `${contract.id}@${contract.major}`, contract, bindings, verifiedTags: [] }
+}
+
+export const programOf = (change: Partial<Program> = {}): Program => ({
+  name: "scribe",
+  found: "/usr/bin/scribe",
+  path: "/usr/lib/scribe/scribe",
+  interpreters: [],
+  identity: { mtimeMs: 1, size: 1 },
+  ...change,
+})
+
+export interface World {
+  readonly tool?: ToolContract
+  readonly drivers?: readonly DriverContract[]
+  readonly config?: Partial<OperatorConfig>
+  readonly registry?: Partial<Registry>
+  readonly core?: Partial<HostCore>
+}
+
+/** A host of hand-made values; its data folder and workspace are real and the test's to remove. */
+export const worldOf = ({
+  tool = toolOf(),
+  drivers = [driverOf()],
+  config = {},
+  registry = {},
+  core = {},
+}: World = {}): { core: HostCore; folder: string; workspace: string } => {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "caisson-call-")))
+  const data = openDataFolder(join(folder, "data"))
+  const workspace = openDataFolder(join(folder, "work"))
+  const known = drivers.map((contract) => registered(contract, tool))
+  return {
+    folder,
+    workspace,
+    core: {
+      data,
+      config: { ...defaultConfig, ...config },
+      registry: {
+        tools: [tool],
+        drivers: known,
+        secrets: [],
+        actions: [],
+        policies: [],
+        failed: [],
+        diagnostics: [],
+        narrowings: {},
+        tool: (ref) => (ref === tool.id || ref === `${tool.id}@${tool.major}` ? tool : undefined),
+        driver: (ref) => known.find((driver) => driver.key === ref),
+        driversFor: () => known,
+        ...registry,
+      },
+      availability: async () => ({ available: true, version: "2.0.0", program: programOf() }),
+      findProgram: (name) =>
+        name === "git" ? programOf({ name, found: "/usr/bin/git", path: "/usr/bin/git" }) : undefined,
+      health: () => new Map(),
+      backend: () => Promise.reject(new Error("this test starts no sandbox")),
+      egressProxy: () => Promise.reject(new Error("this test serves no egress")),
+      recover: async () => undefined,
+      ...core,
+    },
+  }
+}
+
+export const value = <T>(step: Step<T>): T => {
+  if (!step.ok) throw new Error(`${step.code}: ${step.message}`)
+  return step.value
+}
+
+const requested = (request: Partial<CallRequest>, workspace: string) => ({
+  call: "01J",
+  signal: new AbortController().signal,
+  request: { tool: "notes.append", input: { text: "hello" }, workspace, user: "alice", ...request },
+})
+type Asked = Partial<CallRequest>
+export type Place = ReturnType<typeof worldOf>
+
+export const admitted = ({ core, workspace }: Place, request: Asked = {}): Step<Admitted> =>
+  admit(core, requested(request, workspace))
+export const authorized = (place: Place, request: Asked = {}): Step<Authorized> =>
+  authorize(place.core, value(admitted(place, request)))
+export const routed = async (place: Place, request: Asked = {}): Promise<Step<Routed>> => {
+  const call = value(authorized(place, request))
+  return route(call, await findRoute(place.core, call))
+}
+export const signedIn = async (place: Place, request: Asked = {}): Promise<Step<SignedIn>> =>
+  signIn(value(await routed(place, request)))
+export const sealedOf = async (place: Place, request: Asked = {}): Promise<Step<Sealed>> =>
+  seal(place.core, value(await signedIn(place, request)))

@@ -1,0 +1,83 @@
+import { chmodSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { loadConfig } from "../../../src/host/config/load.ts"
+import { dataFolderOf, isWithin, openDataFolder } from "../../../src/host/data/folder.ts"
+
+let root: string
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "caisson-data-"))
+})
+afterEach(() => rmSync(root, { recursive: true, force: true }))
+
+describe("the data folder", () => {
+  it("is the one named, else $CAISSON_DATA, else ~/.caisson", () => {
+    expect(dataFolderOf("/a", { CAISSON_DATA: "/b" })).toBe("/a")
+    expect(dataFolderOf(undefined, { CAISSON_DATA: "/b" })).toBe("/b")
+    expect(dataFolderOf(undefined, { CAISSON_DATA: "" })).toMatch(/\/\.caisson$/)
+  })
+
+  it("is made closed to everybody else", () => {
+    const data = openDataFolder(join(root, "deep", "data"))
+    expect(statSync(data).mode & 0o777).toBe(0o700)
+    expect(statSync(join(data, "keys")).mode & 0o777).toBe(0o700)
+  })
+
+  it("is refused when others can read it, with the command that mends it", () => {
+    chmodSync(root, 0o755)
+    expect(() => openDataFolder(root)).toThrow(expect.objectContaining({ code: "internal", fix: `chmod 700 ${root}` }))
+  })
+
+  it("is refused when it is a file", () => {
+    writeFileSync(join(root, "file"), "")
+    expect(() => openDataFolder(join(root, "file"))).toThrow(expect.objectContaining({ code: "internal" }))
+  })
+
+  it("is looked at through symlinks", () => {
+    chmodSync(root, 0o755)
+    symlinkSync(root, `${root}.link`)
+    try {
+      expect(() => openDataFolder(`${root}.link`)).toThrow(expect.objectContaining({ code: "internal" }))
+    } finally {
+      rmSync(`${root}.link`)
+    }
+  })
+
+  it("tells a folder below from a folder with the same beginning", () => {
+    expect([
+      isWithin("/a/b", "/a"),
+      isWithin("/a", "/a"),
+      isWithin("/ab", "/a"),
+      isWithin("/a", "/a/b"),
+      isWithin("/x", "/"),
+    ]).toEqual([true, true, false, false, true])
+  })
+})
+
+describe("the config file", () => {
+  it("is optional in the data folder and needed where it is named", () => {
+    expect(loadConfig(root, undefined).backend).toBe("namespace")
+    expect(() => loadConfig(root, join(root, "none.yaml"))).toThrow(expect.objectContaining({ code: "not_found" }))
+  })
+
+  it("is refused when others can write it", () => {
+    const file = join(root, "caisson.yaml")
+    writeFileSync(file, "backend: namespace\n")
+    chmodSync(file, 0o666)
+    expect(() => loadConfig(root, undefined)).toThrow(
+      expect.objectContaining({ code: "manifest_invalid", fix: `chmod go-w ${file}` }),
+    )
+  })
+
+  it("stops the start with its first fault and carries them all", () => {
+    writeFileSync(join(root, "caisson.yaml"), "bakend: docker\nenv: { PATH: x }\n", { mode: 0o600 })
+    expect(() => loadConfig(root, undefined)).toThrow(
+      expect.objectContaining({
+        code: "manifest_invalid",
+        message: expect.stringContaining("bakend"),
+        diagnostics: [expect.anything(), expect.anything()],
+      }),
+    )
+  })
+})

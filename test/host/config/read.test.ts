@@ -1,0 +1,100 @@
+import { describe, expect, it } from "vitest"
+import { readConfig } from "../../../src/host/config/read.ts"
+import { defaultConfig } from "../../../src/host/config/types.ts"
+
+const read = (source: string) => readConfig(source, "/etc/caisson.yaml", "/etc")
+const faults = (source: string) => {
+  const result = read(source)
+  return result.ok ? [] : result.diagnostics.map(({ path, message, fix }) => ({ path, message, fix }))
+}
+
+describe("caisson.yaml", () => {
+  it("is all defaults when it is empty", () => {
+    expect(read("")).toEqual({ ok: true, config: { ...defaultConfig, file: "/etc/caisson.yaml" } })
+  })
+
+  it("reads every setting it knows", () => {
+    const result = read(`
+manifests: [tools, /srv/tools]
+workspaces: [/home/alice/work]
+backend: docker
+limits: { wall_ms: 1000, memory_mb: 64, pids: 10, cpu_ms: 500, cpus: 0.5, disk_mb: 2, output_kb: 3, open_files: 64 }
+egress:
+  services: { db.test: "127.0.0.1:5432", v6.test: "[::1]:80" }
+  private: [10.20.0.0/16, "fd00:1::/32"]
+  allow: [api.good.test, "*.cdn.good.test:443"]
+undeclared_egress: refuse
+undeclared_write: warn
+policy_tags: { allow: [eu-only], deny: [experimental] }
+region: eu
+region_allows_global: true
+approvals: { on_mutate: ask }
+env: { TZ: Europe/Berlin }
+read_only_http: enforce
+`)
+    expect(result).toMatchObject({
+      ok: true,
+      config: {
+        manifests: ["/etc/tools", "/srv/tools"],
+        limits: {
+          wallMs: 1000,
+          memoryBytes: 64 << 20,
+          pids: 10,
+          cpuMs: 500,
+          cpus: 0.5,
+          diskBytes: 2 << 20,
+          outputBytes: 3072,
+          openFiles: 64,
+        },
+        egress: {
+          services: { "db.test": { address: "127.0.0.1", port: 5432 }, "v6.test": { address: "::1", port: 80 } },
+          private: ["10.20.0.0/16", "fd00:1::/32"],
+        },
+        undeclaredEgress: "refuse",
+        undeclaredWrite: "warn",
+        approvals: { onMutate: "ask" },
+        env: { TZ: "Europe/Berlin" },
+        regionAllowsGlobal: true,
+      },
+    })
+  })
+
+  it.each([
+    ["undeclared_writes: warn", "undeclared_writes", "undeclared_write"],
+    ["limits: { memory: 5 }", "limits.memory", "memory_mb"],
+    ["egress: { service: {} }", "egress.service", "services"],
+  ])("names the nearest setting for %s", (source, path, near) => {
+    expect(faults(source)).toEqual([
+      { path, message: expect.stringContaining(`did you mean \`${near}\``), fix: `write \`${near}\`` },
+    ])
+  })
+
+  it.each([
+    ["a list at the top", "- a", ""],
+    ["a word outside the choice", "backend: firecracker", "backend"],
+    ["a limit as text", 'limits: { pids: "5" }', "limits.pids"],
+    ["a limit of zero", "limits: { memory_mb: 0 }", "limits.memory_mb"],
+    ["a service without a port", "egress: { services: { db.test: 127.0.0.1 } }", 'egress.services["db.test"]'],
+    [
+      "a service by name instead of address",
+      'egress: { services: { db.test: "localhost:80" } }',
+      'egress.services["db.test"]',
+    ],
+    [
+      "a service named by a wildcard",
+      'egress: { services: { "*.test": "127.0.0.1:80" } }',
+      'egress.services["*.test"]',
+    ],
+    ["a short-hand address", 'egress: { services: { db.test: "127.1:80" } }', 'egress.services["db.test"]'],
+    ["a CIDR with bits beyond its prefix", "egress: { private: [10.0.0.1/8] }", "egress.private[0]"],
+    ["a CIDR of everything", "egress: { private: [0.0.0.0/0] }", "egress.private[0]"],
+    ["an egress entry that is a star", 'egress: { allow: ["*"] }', "egress.allow[0]"],
+    ["a variable the host sets itself", "env: { http_proxy: x }", "env.http_proxy"],
+    ["a loader path", "env: { PATH: /x }", "env.PATH"],
+    ["a tilde", "manifests: [~/tools]", "manifests[0]"],
+    ["an alias", "manifests: &a [x]\nworkspaces: *a", "manifests"],
+    ["a duplicate key", "backend: docker\nbackend: namespace", "backend"],
+  ])("refuses %s and says where", (_what, source, path) => {
+    expect(faults(source)).toEqual([{ path, message: expect.stringMatching(/./), fix: expect.stringMatching(/./) }])
+  })
+})

@@ -1,0 +1,15 @@
+/** A writer in a process of its own: appends entries until told how many, or until it is killed. */
+import { openAuditLog } from "../../../src/host/receipts/log.ts"
+
+const [data, count, tag, padding] = process.argv.slice(2)
+if (data === undefined || tag === undefined) throw new Error("usage: append-many DATA COUNT TAG [PADDING]")
+await using log = openAuditLog(data)
+for (let n = 0; n < Number(count); n += 1) {
+  await log.append({
+    actor: { id: tag },
+    action: "tool.invoked",
+    subject: { kind: "tool", ref: "t@1" },
+    metadata: { call: `${tag}-${n}`, padding: "x".repeat(Number(padding ?? 0)) },
+  })
+  process.stdout.write(`${n}\n`)
+}

@@ -1,0 +1,210 @@
+import { spawn } from "node:child_process"
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import type { EventDraft } from "../../../src/host/receipts/event.ts"
+import { headFile } from "../../../src/host/receipts/head.ts"
+import { logFile, openAuditLog } from "../../../src/host/receipts/log.ts"
+import { readReceipts, verifyChain } from "../../../src/host/receipts/verify.ts"
+
+let data: string
+beforeEach(() => {
+  data = mkdtempSync(join(tmpdir(), "caisson-log-"))
+})
+afterEach(() => rmSync(data, { recursive: true, force: true }))
+
+const draft = (call: string): EventDraft => ({
+  actor: { id: "alice" },
+  action: "tool.invoked",
+  subject: { kind: "tool", ref: "t@1" },
+  metadata: { call },
+})
+const fill = async (count: number): Promise<void> => {
+  await using log = openAuditLog(data)
+  for (let n = 0; n < count; n += 1) await log.append(draft(`c${n}`))
+}
+const lines = (): string[] => readFileSync(logFile(data), "utf8").trimEnd().split("\n")
+const put = (changed: readonly string[]): void =>
+  writeFileSync(logFile(data), changed.map((line) => `${line}\n`).join(""))
+
+const writer = (count: number, tag: string, padding = 0) => {
+  const child = spawn(
+    process.execPath,
+    [join(import.meta.dirname, "append-many.ts"), data, String(count), tag, String(padding)],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  )
+  const ended = new Promise<number | null>((resolve) => child.on("close", (code) => resolve(code)))
+  return { child, ended }
+}
+
+describe("the audit log", () => {
+  it("chains entries from GENESIS with contiguous seq and verifies", async () => {
+    await fill(3)
+    const entries = lines().map((line) => JSON.parse(line) as { seq: number; prevHash: string; hash: string })
+    expect(entries.map((entry) => entry.seq)).toEqual([0, 1, 2])
+    expect(entries[0]?.prevHash).toBe("GENESIS")
+    expect(entries[2]?.prevHash).toBe(entries[1]?.hash)
+    expect(await verifyChain(data)).toEqual({ ok: true, entries: 3, head: `sha256:${entries[2]?.hash}`, notes: [] })
+  })
+
+  it("verifies an empty data folder as an empty chain", async () => {
+    expect(await verifyChain(data)).toEqual({ ok: true, entries: 0, head: "GENESIS", notes: [] })
+  })
+
+  it("goes on with the chain of an earlier process", async () => {
+    await fill(2)
+    await fill(2)
+    expect(await verifyChain(data)).toMatchObject({ ok: true, entries: 4, notes: [] })
+  })
+
+  it("finds the entries of one call", async () => {
+    await fill(3)
+    expect(readReceipts(data, { call: "c1" }).map((event) => event.seq)).toEqual([1])
+    expect(readReceipts(data)).toHaveLength(3)
+  })
+
+  it("keeps the private key from everybody but its owner", async () => {
+    await fill(1)
+    expect(statSync(join(data, "keys", "audit-ed25519.pem")).mode & 0o777).toBe(0o600)
+    expect(statSync(logFile(data)).mode & 0o777).toBe(0o600)
+    expect(readFileSync(join(data, "audit", ".well-known", "governance-keys.json"), "utf8")).not.toContain("PRIVATE")
+  })
+
+  it("keeps one chain when several processes write at once", async () => {
+    const writers = ["a", "b", "c"].map((tag) => writer(20, tag))
+    await fill(20)
+    expect(await Promise.all(writers.map((one) => one.ended))).toEqual([0, 0, 0])
+    expect(await verifyChain(data)).toMatchObject({ ok: true, entries: 80, notes: [] })
+    expect(new Set(readReceipts(data).map((event) => event.metadata?.["call"])).size).toBe(80)
+  })
+
+  it("keeps every acknowledged entry when writers are killed in the middle of appends", async () => {
+    for (let round = 0; round < 6; round += 1) {
+      const { child, ended } = writer(10_000, `k${round}`, 20_000)
+      let seen = ""
+      await new Promise<void>((resolve) => {
+        child.stdout.on("data", (chunk: Buffer) => {
+          seen += chunk.toString()
+          if (seen.split("\n").length > 3 + round) resolve()
+        })
+      })
+      child.kill("SIGKILL")
+      await ended
+      const acknowledged = seen.split("\n").length - 1
+      expect(await verifyChain(data)).toMatchObject({ ok: true })
+      await fill(1)
+      expect(await verifyChain(data)).toMatchObject({ ok: true })
+      const kept = readReceipts(data).filter((event) => event.actor.id === `k${round}`).length
+      expect(kept).toBeGreaterThanOrEqual(acknowledged)
+    }
+  })
+
+  it("cuts a torn last line off and records that it did", async () => {
+    await fill(2)
+    // a writer killed inside its write leaves the head at `appending`; the torn bytes follow the last whole line
+    const torn = '{"$schema":"agentgov'
+    appendFileSync(logFile(data), torn)
+    await fill(1)
+    const notes = lines()
+      .map((line) => JSON.parse(line) as { action: string; metadata: Record<string, unknown> })
+      .filter((entry) => entry.action === "audit.note")
+    expect(notes).toHaveLength(1)
+    expect(notes[0]?.metadata).toMatchObject({ repair: "torn-line", bytes: torn.length })
+    expect(await verifyChain(data)).toMatchObject({ ok: true, entries: 4 })
+  })
+})
+
+describe("verifyChain", () => {
+  beforeEach(() => fill(5))
+
+  it.each([
+    [
+      "a changed field",
+      (all: string[]) => all.with(2, (all[2] as string).replace("alice", "mallory")),
+      3,
+      "chain.tampered",
+    ],
+    [
+      "a changed hash",
+      (all: string[]) => all.with(2, (all[2] as string).replace(/"hash":"./, '"hash":"z')),
+      3,
+      "schema.invalid",
+    ],
+    ["a removed line in the middle", (all: string[]) => all.toSpliced(2, 1), 3, "chain.seq_gap"],
+    ["a removed first line", (all: string[]) => all.slice(1), 1, "chain.seq_gap"],
+    [
+      "two lines swapped",
+      (all: string[]) => all.with(1, all[2] as string).with(2, all[1] as string),
+      2,
+      "chain.seq_gap",
+    ],
+    ["a repeated line", (all: string[]) => all.toSpliced(2, 0, all[1] as string), 3, "chain.seq_gap"],
+    ["a line that is not JSON", (all: string[]) => all.with(3, "nonsense"), 4, "schema.invalid"],
+    [
+      "an unknown field",
+      (all: string[]) => all.with(3, (all[3] as string).replace("{", '{"aaa":1,')),
+      4,
+      "schema.invalid",
+    ],
+    [
+      "the same content in other bytes",
+      (all: string[]) => all.with(3, (all[3] as string).replace(":", ": ")),
+      4,
+      "chain.tampered",
+    ],
+    [
+      "a hidden duplicate key",
+      (all: string[]) => all.with(3, (all[3] as string).replace('"seq":3', '"seq":9,"seq":3')),
+      4,
+      "chain.tampered",
+    ],
+    ["the last line cut off", (all: string[]) => all.slice(0, 4), 5, "chain.broken"],
+    ["all lines cut off", () => [], 1, "chain.broken"],
+  ] as const)("names the line of %s", async (_what, change, line, code) => {
+    put(change(lines()))
+    expect(await verifyChain(data)).toMatchObject({ ok: false, line, code })
+  })
+
+  it("finds a rewritten history whose hashes were all recomputed", async () => {
+    const other = mkdtempSync(join(tmpdir(), "caisson-log-"))
+    try {
+      await using log = openAuditLog(other)
+      for (let n = 0; n < 5; n += 1) await log.append(draft(`forged${n}`))
+      writeFileSync(logFile(data), readFileSync(logFile(other)))
+      expect(await verifyChain(data)).toMatchObject({ ok: false, line: 5, code: "signature.invalid" })
+      writeFileSync(headFile(data), readFileSync(headFile(other)))
+      expect(await verifyChain(data)).toMatchObject({ ok: false, code: "signature.invalid" })
+      const keys = join("audit", ".well-known", "governance-keys.json")
+      writeFileSync(join(data, keys), readFileSync(join(other, keys)))
+      expect(await verifyChain(data)).toMatchObject({ ok: false, code: "signature.invalid" })
+    } finally {
+      rmSync(other, { recursive: true, force: true })
+    }
+  })
+
+  it("finds entries added without the key", async () => {
+    const head = readFileSync(headFile(data))
+    await fill(1)
+    writeFileSync(headFile(data), head)
+    expect(await verifyChain(data)).toMatchObject({ ok: false, line: 6, code: "signature.invalid" })
+  })
+
+  it("finds a head pointer that is gone or was changed by hand", async () => {
+    writeFileSync(headFile(data), readFileSync(headFile(data), "utf8").replace('"seq":4', '"seq":3'))
+    expect(await verifyChain(data)).toMatchObject({ ok: false, code: "signature.invalid" })
+    rmSync(headFile(data))
+    expect(await verifyChain(data)).toMatchObject({ ok: false, code: "signature.invalid" })
+  })
+
+  it("does not let the next append paper over a cut-off end", async () => {
+    put(lines().slice(0, 3))
+    await fill(1)
+    expect(await verifyChain(data)).toMatchObject({
+      ok: false,
+      line: 4,
+      code: "chain.broken",
+      message: expect.stringContaining("entries-missing"),
+    })
+  })
+})
