@@ -120,6 +120,8 @@ export type Ending =
 
 export interface SandboxBackend extends AsyncDisposable {
   readonly name: "namespace" | "docker"
+  /** Start what the first call would otherwise wait for. A failure shows at the first call. */
+  start?(): Promise<void>
   /** All that does not need the call. */
   prepare(profile: SandboxProfile): Promise<PreparedSandbox | Unavailable>
   /** Finish or undo what a crashed host left, for this workspace. Called before anything else touches it. */

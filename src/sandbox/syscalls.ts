@@ -54,6 +54,8 @@ const declarations = {
   utimensat: "int utimensat(int dir, const char *path, const void *times, int flags)",
   renameat2: "int renameat2(int olddir, const char *oldpath, int newdir, const char *newpath, uint flags)",
   flock: "int flock(int fd, int operation)",
+  syncfs: "int syncfs(int fd)",
+  name_to_handle_at: "int name_to_handle_at(int dir, const char *path, _Inout_ void *handle, _Out_ void *mount, int flags)",
   lseek: "long lseek(int fd, long offset, int whence)",
   copy_file_range: "long copy_file_range(int in, void *inOffset, int out, void *outOffset, size_t length, uint flags)",
   prlimit: "int prlimit(int pid, int resource, const void *limit, void *old)",
@@ -235,6 +237,20 @@ export const flock = (fd: number, operation: number): void => {
   call("flock", "", fd, operation)
 }
 
+/** Everything written to the descriptor's file system is on disk when this returns. */
+export const syncfs = (fd: number): void => {
+  call("syncfs", "", fd)
+}
+
+/** The file system's own name for what a descriptor refers to, its type byte first; undefined where it has none. */
+export const fileHandle = (fd: number): Buffer | undefined => {
+  const MAX_HANDLE = 128
+  const handle = Buffer.alloc(8 + MAX_HANDLE)
+  handle.writeUInt32LE(MAX_HANDLE, 0)
+  if (native("name_to_handle_at")(fd, "", handle, Buffer.alloc(4), AT_EMPTY_PATH) < 0) return undefined
+  return Buffer.concat([handle.subarray(4, 5), handle.subarray(8, 8 + handle.readUInt32LE(0))])
+}
+
 const SEEK = { DATA: 3, HOLE: 4, SET: 0 } as const
 /** Copy a file's data and leave its holes holes. Both descriptors are regular files; `size` is the source's. */
 export const copySparse = (from: number, to: number, size: number): void => {
@@ -272,6 +288,18 @@ export const reap = (pid: number): boolean => {
   const WNOHANG = 1
   const result = native("waitpid")(pid, [0], WNOHANG)
   return result === pid || (result < 0 && errnoName(koffi.errno()) === "ECHILD")
+}
+
+/** A handle on one process that never names another, even once its number is used again. The caller closes it. */
+export const pidfdOpen = (pid: number): number => raw("pidfd_open", 434, "int pid, uint flags", pid, 0)
+/** Kill the process behind a handle; one that is gone already is no error. */
+export const pidfdKill = (pidfd: number): void => {
+  const SIGKILL = 9
+  try {
+    raw("pidfd_send_signal", 424, "int pidfd, int signal, void *info, uint flags", pidfd, SIGKILL, null, 0)
+  } catch (error) {
+    if (!(error instanceof SyscallError) || error.code !== "ESRCH") throw error
+  }
 }
 
 /** A new pseudo terminal: the master's descriptor and the slave's path. */

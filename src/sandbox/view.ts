@@ -9,6 +9,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { coversTree, type Glob, matches, mayMatchBelow, parseGlob, parseWorkspacePath, type WorkspacePath } from "./globs.ts"
+import { RESERVED_FOLDER } from "./effects/index.ts"
 import { MS, mount } from "./syscalls.ts"
 import { LayerUnavailable } from "./workspace-layer.ts"
 
@@ -114,7 +115,9 @@ export const hideFromView = ({ source, merged, view, write, blank }: HideOptions
     mount("none", merged, null, readOnlyFlags, null)
     return
   }
-  for (const entry of plan.hidden) {
+  // Another call's commit may be staged in the workspace itself; it is nobody's to read.
+  const staged = existsSync(join(source, RESERVED_FOLDER)) ? [{ path: RESERVED_FOLDER, folder: true }] : []
+  for (const entry of [...plan.hidden.filter(({ path }) => path !== RESERVED_FOLDER), ...staged]) {
     const target = join(merged, entry.path)
     const { file, folder } = blanks(blank)
     mount(entry.folder ? folder : file, target, null, MS.BIND, null)

@@ -98,6 +98,13 @@ export const stillAlive = (processes: readonly LiveProcess[]): LiveProcess[] =>
     const status = statusOf(pid)
     return status !== undefined && status.started === started && !status.zombie
   })
+export const commandOf = (pid: number): string => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8")
+  } catch {
+    return ""
+  }
+}
 /** Control groups named after a host process. */
 export const groupsOf = (hostPid: number): string[] =>
   execFileSync("sh", ["-c", `find /sys/fs/cgroup -type d -name 'caisson-${hostPid}-*' 2>/dev/null || true`], { encoding: "utf8" }).split("\n").filter((line) => line !== "")

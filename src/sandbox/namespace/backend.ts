@@ -85,8 +85,10 @@ class Prepared implements PreparedSandbox {
   readonly #sandbox: number
   readonly #handles: readonly Handle[]
   readonly #transactions: (workspace: string) => string
+  readonly #home: string | undefined
   #used = false
   constructor(launched: Launched, sandbox: number, profile: SandboxProfile, transactions: (workspace: string) => string) {
+    this.#home = profile.home?.dir
     this.#launched = launched
     this.#sandbox = sandbox
     this.#transactions = transactions
@@ -108,7 +110,7 @@ class Prepared implements PreparedSandbox {
     const onCancel = (): void => void this.#launched.ask({ op: "cancel", sandbox: this.#sandbox }).catch(() => undefined)
     cancel.addEventListener("abort", onCancel, { once: true })
     try {
-      const asked = this.#launched.ask({ op: "run", sandbox: this.#sandbox, job: { ...job, workspace }, transactions: this.#transactions(workspace) })
+      const asked = this.#launched.ask({ op: "run", sandbox: this.#sandbox, job: { ...job, workspace }, transactions: this.#transactions(workspace), homeTransactions: this.#home === undefined ? "" : this.#transactions(this.#home) })
       if (cancel.aborted) onCancel()
       const answer = (await asked) as RunAnswer | Refusal
       return answer.ok ? new Exited(this.#launched, this.#sandbox, answer) : answer
@@ -132,6 +134,7 @@ class NamespaceBackend implements SandboxBackend {
   readonly name = "namespace"
   readonly #data: string
   readonly #transactionRoots = new Map<string, string>()
+  readonly #recovered = new Map<string, Promise<void>>()
   #launched: Promise<Launched | Refusal> | undefined
   constructor(options: NamespaceBackendOptions) {
     this.#data = options.data
@@ -151,7 +154,7 @@ class NamespaceBackend implements SandboxBackend {
     return this.#launched
   }
   /** Start the launcher now, so that the first call finds it ready. */
-  async warm(): Promise<void> {
+  async start(): Promise<void> {
     await this.#launcher()
   }
   #transactions = (workspace: string): string => {
@@ -165,8 +168,19 @@ class NamespaceBackend implements SandboxBackend {
   async prepare(profile: SandboxProfile): Promise<PreparedSandbox | Unavailable> {
     const launched = await this.#launcher()
     if ("ok" in launched) return launched
+    if (profile.home !== undefined) await this.#recoverOnce(profile.home.dir)
     const answer = (await launched.ask({ op: "prepare", profile })) as PrepareAnswer | Refusal
     return answer.ok ? new Prepared(launched, answer.sandbox, profile, this.#transactions) : answer
+  }
+  /** A home is this backend's own to recover: nobody else touches it. */
+  #recoverOnce(folder: string): Promise<void> {
+    let done = this.#recovered.get(folder)
+    if (done === undefined) {
+      done = this.recover(folder)
+      this.#recovered.set(folder, done)
+      done.catch(() => this.#recovered.delete(folder))
+    }
+    return done
   }
   async recover(workspace: string): Promise<void> {
     const real = realpathSync(workspace)
@@ -182,4 +196,4 @@ class NamespaceBackend implements SandboxBackend {
   }
 }
 
-export const createNamespaceBackend = (options: NamespaceBackendOptions): SandboxBackend & { warm(): Promise<void> } => new NamespaceBackend(options)
+export const createNamespaceBackend = (options: NamespaceBackendOptions): SandboxBackend & { start(): Promise<void> } => new NamespaceBackend(options)

@@ -29,7 +29,8 @@ export const bwrapArguments = (profile: SandboxProfile, slot: SlotPaths): string
   ]
   for (const [name, value] of Object.entries(profile.env)) args.push("--setenv", name, value)
   args.push("--ro-bind", slot.root, "/")
-  args.push("--proc", "/proc")
+  // bubblewrap leaves settings writable that belong to the call's own namespaces.
+  args.push("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
   args.push("--dev", "/dev", "--bind", slot.shm, "/dev/shm", "--remount-ro", "/dev")
   args.push("--bind", slot.tmp, "/tmp")
   args.push("--bind", slot.home, insideUser.home)

@@ -26,6 +26,8 @@ export interface Group {
   limit(limits: GroupLimits): void
   usage(): GroupUsage
   cpuMs(): number | undefined
+  /** everything alive in the group, by number in this process's pid namespace */
+  processes(): number[]
   remove(): void
 }
 export interface Groups {
@@ -116,6 +118,7 @@ const readCounter = (file: string, key: string): number => {
     return 0
   }
 }
+const readProcesses = (dir: string): number[] => readFileSync(join(dir, "cgroup.procs"), "utf8").split("\n").filter((line) => line !== "").map(Number)
 const quotaPeriodUs = 100_000
 
 const createV1 = (mounts: readonly Mounted[], hostName: string, alive: (pid: number) => boolean): Groups | string => {
@@ -176,6 +179,7 @@ const createV1 = (mounts: readonly Mounted[], hostName: string, alive: (pid: num
           }
         },
         cpuMs,
+        processes: () => readProcesses(pids as string),
         remove: () => all.forEach(removeTree),
       }
     },
@@ -230,6 +234,7 @@ const createV2 = (mount: Mounted, hostName: string, alive: (pid: number) => bool
             }
           },
           cpuMs,
+          processes: () => readProcesses(dir),
           remove: () => removeTree(dir),
         }
       },

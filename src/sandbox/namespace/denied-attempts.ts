@@ -1,14 +1,20 @@
 /** What the packet taps saw → denials, counted. Connections that reached a listener are the proxy's to judge. Pure. */
-import type { Denial } from "../backend.ts"
+import type { Denial, NetworkChannelSpec } from "../backend.ts"
 import type { Attempt } from "./netns.ts"
 
 const loopback = (address: string): boolean => address.startsWith("127.")
 
-export const deniedAttempts = (attempts: readonly Attempt[], listening: ReadonlySet<number>, dnsServed: boolean): Denial[] => {
+/** Did it reach a listener? The proxy and the name server answer on loopback only, transparent ports everywhere. */
+const served = ({ protocol, address, port }: Attempt, network: NetworkChannelSpec | "none"): boolean => {
+  if (network === "none") return false
+  if (loopback(address)) return (network.dns && port === 53) || (protocol === "tcp" && port === network.proxyPort)
+  return protocol === "tcp" && network.transparentPorts.includes(port)
+}
+
+export const deniedAttempts = (attempts: readonly Attempt[], network: NetworkChannelSpec | "none"): Denial[] => {
   const counts = new Map<string, Denial>()
   for (const attempt of attempts) {
-    if (attempt.protocol === "tcp" && listening.has(attempt.port)) continue
-    if (attempt.port === 53 && loopback(attempt.address) && dnsServed) continue
+    if (served(attempt, network)) continue
     // A program talking to itself over loopback is nobody's egress.
     if (attempt.name === undefined && loopback(attempt.address)) continue
     const target = attempt.name ?? `${attempt.protocol === "udp" ? "udp://" : ""}${attempt.address}:${attempt.port}`

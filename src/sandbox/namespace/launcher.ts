@@ -12,12 +12,13 @@ import { createServer, type Server } from "node:net"
 import type { Socket as UdpSocket } from "node:dgram"
 import { join } from "node:path"
 import type { CommitResult, Denial, Job, SandboxProfile } from "../backend.ts"
+import { denialsOf } from "../denials.ts"
 import { beginSnapshot, commitLayer, LayerRefused, readWriteSet, type Snapshot } from "../effects/index.ts"
 import type { WriteSet } from "../effects/types.ts"
 import { globFilter, hideFromView } from "../view.ts"
 import { type Architecture, compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
-import { closeOnExecFrom, MS, mount, SyscallError } from "../syscalls.ts"
+import { closeOnExecFrom, MS, mount, prlimit, RLIMIT, SyscallError } from "../syscalls.ts"
 import { type Identity, LayerUnavailable, OwnerMaps } from "../workspace-layer.ts"
 import { findGroups } from "./cgroup.ts"
 import { deniedAttempts } from "./denied-attempts.ts"
@@ -32,6 +33,8 @@ import { openSlot, type Slot } from "./slot.ts"
 const sandboxIdentity: Identity = { uid: 1_879_048_191, gid: 1_879_048_191 }
 /** Seats kept ready; each is a parked shell of under a megabyte. */
 const parkedSeats = 2
+/** Seats are refilled when the launcher has been idle this long, so that making one never delays a call. */
+const idleMs = 3
 /** Folders of which one serves as the base of the launcher's private mounts. */
 const baseCandidates = ["/srv", "/mnt", "/media", "/opt"]
 
@@ -40,10 +43,9 @@ interface Sandbox {
   readonly seat: Seat
   readonly profile: SandboxProfile
   readonly root: string
-  readonly listening: ReadonlySet<number>
   readonly cancel: AbortController
   slot?: Slot
-  exited?: { readonly snapshot: Snapshot; readonly homeSnapshot: Snapshot | undefined; readonly writes: WriteSet; readonly homeWrites: WriteSet | undefined; readonly workspace: string; readonly transactions: string }
+  exited?: { readonly snapshot: Snapshot; readonly homeSnapshot: Snapshot | undefined; readonly writes: WriteSet; readonly homeWrites: WriteSet | undefined; readonly workspace: string; readonly transactions: string; readonly homeTransactions: string }
 }
 
 const send = (message: LauncherMessage, handle?: Server | UdpSocket): Promise<void> =>
@@ -153,10 +155,9 @@ class Launcher {
     const seat = await this.#nextSeat()
     this.#serial += 1
     const id = this.#serial
-    const listening = new Set<number>()
     try {
-      const listeners = profile.network === "none" ? 0 : await this.#handOutListeners(id, seat, profile.network, listening)
-      this.#sandboxes.set(id, { id, seat, profile, root, listening, cancel: new AbortController() })
+      const listeners = profile.network === "none" ? 0 : await this.#handOutListeners(id, seat, profile.network)
+      this.#sandboxes.set(id, { id, seat, profile, root, cancel: new AbortController() })
       return { ok: true, sandbox: id, listeners }
     } catch (error) {
       seat.dispose()
@@ -164,7 +165,7 @@ class Launcher {
     }
   }
 
-  async #handOutListeners(sandbox: number, seat: Seat, network: Exclude<SandboxProfile["network"], "none">, listening: Set<number>): Promise<number> {
+  async #handOutListeners(sandbox: number, seat: Seat, network: Exclude<SandboxProfile["network"], "none">): Promise<number> {
     let sent = 0
     const give = async (role: ListenerRole, handle: Server | UdpSocket): Promise<void> => {
       await send({ kind: "listener", sandbox, role }, handle)
@@ -177,7 +178,6 @@ class Launcher {
         server.once("error", reject)
         server.listen({ fd: seat.network.listenTcp(address, port) }, resolve)
       })
-      listening.add(port)
       await give(role, server)
     }
     await tcp("proxy", "127.0.0.1", network.proxyPort)
@@ -194,7 +194,7 @@ class Launcher {
     return sent
   }
 
-  async run(id: number, job: Job, transactions: string): Promise<RunAnswer | Refusal> {
+  async run(id: number, job: Job, transactions: string, homeTransactions: string): Promise<RunAnswer | Refusal> {
     const sandbox = this.#known(id)
     const { seat, profile } = sandbox
     try {
@@ -210,13 +210,14 @@ class Launcher {
         return bavail * bsize < 65536 || ffree < 8
       }
       const run = await sealedRun({ seat, profile, job, paths: { ...slot.paths, root: sandbox.root }, identity: this.#identity, cancel: sandbox.cancel.signal, diskFull })
-      const denied: Denial[] = [...deniedAttempts(seat.network.attempts(), sandbox.listening, profile.network !== "none" && profile.network.dns)]
-      if ((run.usage?.pidsRefused ?? 0) > 0) denied.push({ layer: "limit", reason: "pids", target: `${profile.limits.pids} processes`, count: run.usage?.pidsRefused ?? 0 })
-      if (diskFull()) denied.push({ layer: "limit", reason: "disk", target: `${profile.limits.diskBytes} bytes`, count: 1 })
+      const denied: Denial[] = [
+        ...deniedAttempts(seat.network.attempts(), profile.network),
+        ...denialsOf(run.ending, profile, { pids: run.usage?.pidsRefused ?? 0, disk: diskFull() }),
+      ]
       slot.seal()
       const writes = await readWriteSet({ lower: job.workspace, upper: slot.workspace.upper, xattrPrefix: slot.workspace.xattrPrefix })
       const homeWrites = slot.home === undefined ? undefined : await readWriteSet({ lower: slot.home.source, upper: slot.home.upper, xattrPrefix: slot.home.xattrPrefix })
-      sandbox.exited = { snapshot, homeSnapshot, writes, homeWrites, workspace: job.workspace, transactions }
+      sandbox.exited = { snapshot, homeSnapshot, writes, homeWrites, workspace: job.workspace, transactions, homeTransactions }
       const { cpuMs, peakMemoryBytes } = run.usage ?? {}
       return {
         ok: true,
@@ -258,7 +259,7 @@ class Launcher {
         workspace: slot.home.source,
         upper: slot.home.upper,
         writeSet: exited.homeWrites,
-        txRoot: exited.transactions,
+        txRoot: exited.homeTransactions,
         since: exited.homeSnapshot,
         xattrPrefix: slot.home.xattrPrefix,
         only: globFilter(profile.home.keep),
@@ -296,7 +297,7 @@ const answer = async (launcher: Launcher, message: RequestMessage): Promise<Answ
     case "prepare":
       return launcher.prepare(message.profile)
     case "run":
-      return launcher.run(message.sandbox, message.job, message.transactions)
+      return launcher.run(message.sandbox, message.job, message.transactions, message.homeTransactions)
     case "commit":
       return launcher.commit(message.sandbox)
     case "cancel":
@@ -310,6 +311,8 @@ const answer = async (launcher: Launcher, message: RequestMessage): Promise<Answ
 
 const main = async (): Promise<void> => {
   closeOnExecFrom(3)
+  // Zero would let a core handler of the host (a pipe) have the tool's memory; one byte stops files and pipes alike.
+  prlimit(0, RLIMIT.CORE, 1n, 1n)
   const options = JSON.parse(process.argv[2] ?? "{}") as LauncherOptions
   process.env = {}
   let launcher: Launcher
@@ -320,14 +323,21 @@ const main = async (): Promise<void> => {
     await send({ kind: "failed", refusal: refuse("launcher", `${code}: ${(error as Error).message}`, "run `caisson doctor`") })
     process.exit(1)
   }
+  let active = 0
+  let refill: NodeJS.Timeout | undefined
   process.on("message", (message: RequestMessage) => {
-    answer(launcher, message).then(
-      async (result) => {
-        await send({ kind: "answer", id: message.id, answer: result })
-        launcher.park()
-      },
-      (error: Error) => send({ kind: "broken", id: message.id, message: error.message }),
-    ).catch(() => undefined)
+    active += 1
+    clearTimeout(refill)
+    answer(launcher, message)
+      .then(
+        (result) => send({ kind: "answer", id: message.id, answer: result }),
+        (error: Error) => send({ kind: "broken", id: message.id, message: error.message }),
+      )
+      .catch(() => undefined)
+      .finally(() => {
+        active -= 1
+        if (active === 0) refill = setTimeout(() => launcher.park(), idleMs)
+      })
   })
   process.on("disconnect", () => {
     launcher.dispose().finally(() => process.exit(0))

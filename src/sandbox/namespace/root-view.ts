@@ -26,7 +26,7 @@ const configuration = [
 const written: Readonly<Record<string, string>> = {
   passwd: "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\ntool:x:1000:1000:tool:/home/tool:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
   group: "root:x:0:\ntool:x:1000:\nnogroup:x:65534:\n",
-  hosts: "127.0.0.1 localhost\n::1 localhost\n",
+  hosts: "127.0.0.1 localhost caisson\n::1 localhost caisson\n",
   hostname: "caisson\n",
   "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\nnetworks: files\n",
   "resolv.conf": "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n",

@@ -4,15 +4,16 @@
  * Guarantees: resolves only after the sandbox's pid namespace is empty, so that nothing writes to the layer any
  * more; the deadline, cancellation and floods kill the tree at once.
  */
-import { setTimeout as delay } from "node:timers/promises"
+import { closeSync } from "node:fs"
 import type { Captured, Ending, Job, SandboxProfile } from "../backend.ts"
-import { prlimit, reap, RLIMIT } from "../syscalls.ts"
+import { pidfdKill, pidfdOpen, prlimit, reap, RLIMIT } from "../syscalls.ts"
 import type { Identity } from "../workspace-layer.ts"
 import { bwrapArguments, shellWord, type SlotPaths } from "./bwrap-arguments.ts"
 import { capture } from "./capture.ts"
 import type { GroupUsage } from "./cgroup.ts"
 import { descriptor, type Seat } from "./seat.ts"
 import { openTerminal } from "./terminal.ts"
+import { treeGone } from "./tree.ts"
 
 export const bwrapPath = "/usr/bin/bwrap"
 const cpuPollMs = 50
@@ -57,7 +58,7 @@ const startScript = (job: Job, profile: SandboxProfile, grouped: boolean, slave:
   const filter = profile.executables.children ? descriptor.filterWithChildren : descriptor.filterWithoutChildren
   const other = profile.executables.children ? descriptor.filterWithoutChildren : descriptor.filterWithChildren
   const lines = [
-    `ulimit -c 0; ulimit -n ${limits.openFiles}; ulimit -f ${Math.ceil(limits.diskBytes / ulimitBlock)}`,
+    `ulimit -n ${limits.openFiles}; ulimit -f ${Math.ceil(limits.diskBytes / ulimitBlock)}`,
     ...(limits.cpuMs === undefined ? [] : [`ulimit -t ${Math.max(1, Math.ceil(limits.cpuMs / 1000))}`]),
     ...(grouped ? [] : [`ulimit -d ${Math.ceil(limits.memoryBytes / 1024)}`]),
   ]
@@ -66,14 +67,6 @@ const startScript = (job: Job, profile: SandboxProfile, grouped: boolean, slave:
   const options = ["--args", descriptor.arguments, "--json-status-fd", descriptor.status, "--seccomp", filter, ...(grouped ? [] : ["--block-fd", descriptor.block])]
   const redirections = [standard, `${other}<&-`, ...(grouped ? [`${descriptor.block}<&-`] : [])]
   return `${lines.join("\n")}\nexec ${bwrapPath} ${options.join(" ")} -- ${job.argv.map(shellWord).join(" ")} ${redirections.join(" ")}\n`
-}
-
-/** Wait until the sandbox's first process is reaped: its namespace is then empty. */
-const namespaceGone = async (pid: number): Promise<void> => {
-  for (let tries = 0; !reap(pid); tries += 1) {
-    if (tries < 20) await new Promise((resolve) => setImmediate(resolve))
-    else await delay(1)
-  }
 }
 
 export interface SealedRunOptions {
@@ -92,9 +85,16 @@ export const sealedRun = async ({ seat, profile, job, paths, identity, cancel, d
   seat.group?.limit({ memoryBytes: limits.memoryBytes + limits.diskBytes, pids: limits.pids + 2, ...(limits.cpus === undefined ? {} : { cpus: limits.cpus }) })
 
   let stopped: Ending | undefined
+  // The first process of the namespace ends with bubblewrap by its own wish only, and the tool can rewrite that
+  // process's memory. Killed from here it ends, and everything in the namespace with it.
+  let first: number | undefined
+  const endNamespace = (): void => {
+    if (first !== undefined) pidfdKill(first)
+  }
   const stop = (ending: Ending): void => {
     stopped ??= ending
     seat.process.kill("SIGKILL")
+    endNamespace()
   }
   const terminal = profile.tty ? openTerminal(identity) : undefined
   const flood = (): void => stop({ by: "limit", limit: "output" })
@@ -103,13 +103,15 @@ export const sealedRun = async ({ seat, profile, job, paths, identity, cancel, d
   if (terminal !== undefined) seat.stdout.resume()
 
   const status = readStatus(seat, (pid) => {
-    if (grouped) return
     try {
+      first = pidfdOpen(pid)
+      if (stopped !== undefined) endNamespace()
+      if (grouped) return
       const processes = BigInt(limits.pids + 1)
       prlimit(pid, RLIMIT.NPROC, processes, processes)
       seat.block.end("x")
     } catch (error) {
-      stop({ by: "infrastructure", message: `the process limit could not be set: ${(error as Error).message}` })
+      stop({ by: "infrastructure", message: `the sandbox could not be taken in hand: ${(error as Error).message}` })
     }
   })
 
@@ -130,7 +132,8 @@ export const sealedRun = async ({ seat, profile, job, paths, identity, cancel, d
   if (cancel.aborted) onCancel()
   try {
     const exit = await seat.exited
-    if (status.childPid !== undefined) await namespaceGone(status.childPid)
+    endNamespace()
+    await treeGone(seat, status.childPid)
     terminal?.output.once("error", () => undefined)
     await Promise.all([stdout.ended, stderr.ended])
     const wallMs = Number(process.hrtime.bigint() - started) / 1e6
@@ -138,6 +141,7 @@ export const sealedRun = async ({ seat, profile, job, paths, identity, cancel, d
     const ending = stopped ?? endingOf({ exit, status, usage, profile, stderr: stderr.result(), diskFull })
     return { ending, stdout: stdout.result(), stderr: stderr.result(), wallMs, usage }
   } finally {
+    if (first !== undefined) closeSync(first)
     clearTimeout(deadline)
     clearInterval(cpuWatch)
     cancel.removeEventListener("abort", onCancel)

@@ -6,13 +6,13 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
-import { descendants, fingerprint, finish, groupsOf, prepared, profileOf, removeFolder, runPython, runShell, stillAlive, strayMounts, temporaryFolder, until } from "../../support/sealed.ts"
+import { commandOf, descendants, fingerprint, finish, groupsOf, prepared, profileOf, removeFolder, runPython, runShell, stillAlive, strayMounts, temporaryFolder, until } from "../../support/sealed.ts"
 
 const data = temporaryFolder("data")
 const backend = createNamespaceBackend({ data })
 let workspace = ""
 
-beforeAll(() => backend.warm())
+beforeAll(() => backend.start())
 beforeEach(() => {
   workspace = temporaryFolder("workspace")
   writeFileSync(join(workspace, "a.txt"), "one\n")
@@ -71,6 +71,19 @@ describe("a call's life", () => {
   test("does not start when cancelled before", async () => {
     const { exited } = await finish(await prepared(backend), { argv: ["/usr/bin/sh", "-c", "sleep 600"], workspace }, AbortSignal.abort())
     expect(exited.ending).toEqual({ by: "cancelled" })
+  })
+  test("leaves nothing alive whenever in its start a call is cancelled", async () => {
+    const marker = `cancelled-${process.pid}`
+    for (let round = 0; round < 40; round += 1) {
+      const cancel = new AbortController()
+      const running = finish(await prepared(backend), { argv: ["/usr/bin/sh", "-c", "sleep 600", marker], workspace }, cancel.signal)
+      setTimeout(() => cancel.abort(), round * 0.4)
+      const { exited } = await running
+      expect(exited.ending).toEqual({ by: "cancelled" })
+      await exited.discard()
+    }
+    const commands = descendants(process.pid).map(({ pid }) => commandOf(pid))
+    expect(commands.filter((command) => command.includes(marker))).toEqual([])
   })
   test("refuses a workspace that is not there", async () => {
     const sandbox = await prepared(backend)
@@ -187,7 +200,7 @@ describe("when something dies", () => {
   test("a killed launcher ends its calls as infrastructure, and the next call works", async () => {
     const ownData = temporaryFolder("own")
     const own = createNamespaceBackend({ data: ownData })
-    await own.warm()
+    await own.start()
     const sandbox = await prepared(own)
     const running = sandbox.run({ argv: ["/usr/bin/sh", "-c", "sleep 600"], stdin: new Uint8Array(), workspace }, new AbortController().signal)
     const launcher = descendants(process.pid).find(({ pid }) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(ownData))

@@ -1,0 +1,33 @@
+/** What stopped a call, in the words of `denied`: the same for every backend. Pure. */
+import type { Denial, Ending, Limits, SandboxProfile } from "./backend.ts"
+
+type LimitEnding = Extract<Ending, { by: "limit" }>["limit"]
+const limitTarget = (limit: LimitEnding, limits: Limits): string => {
+  switch (limit) {
+    case "wall":
+      return `${limits.wallMs} ms`
+    case "cpu":
+      return `${limits.cpuMs} ms of CPU`
+    case "memory":
+      return `${limits.memoryBytes} bytes of memory`
+    case "pids":
+      return `${limits.pids} processes`
+    case "disk":
+      return `${limits.diskBytes} bytes written`
+    case "output":
+      return `${limits.outputBytes} bytes of output`
+  }
+}
+
+/** Denials that follow from how the call ended and from the counters read at its end. */
+export const denialsOf = (ending: Ending, profile: SandboxProfile, refused: { readonly pids: number; readonly disk: boolean }): Denial[] => {
+  const denied: Denial[] = []
+  const limit = (name: LimitEnding, count: number): void => {
+    if (!denied.some((denial) => denial.reason === name)) denied.push({ layer: "limit", reason: name, target: limitTarget(name, profile.limits), count })
+  }
+  if (refused.pids > 0) limit("pids", refused.pids)
+  if (refused.disk) limit("disk", 1)
+  if (ending.by === "limit") limit(ending.limit, 1)
+  if (ending.by === "exec-denied") denied.push({ layer: "exec", reason: "children_forbidden", target: profile.executables.program, count: 1 })
+  return denied
+}

@@ -1,0 +1,57 @@
+/**
+ * The instant a call began, on the clock that its workspace's file system stamps changes with.
+ *
+ * Guarantees: whatever changed in the workspace before `beginSnapshot` returns and is not still changing carries a
+ * change time below the baseline; whatever changes afterwards carries one at or above it. On kernels with coarse
+ * stamps this waits for the next tick (a few milliseconds), so that fresh files are not taken for conflicts.
+ * Assumes: the wall clock is not set back during the call. Leaves nothing in the workspace.
+ */
+import { closeSync, fchmodSync, fstatSync, openSync, unlinkSync, constants } from "node:fs"
+import { randomUUID } from "node:crypto"
+import { errorCode } from "../beneath.ts"
+
+/** Plain data: it may cross process borders as JSON. */
+export interface Baseline {
+  readonly sinceNs: string
+}
+
+export const O_TMPFILE = 0o20200000
+/** Longest tick of a Linux kernel (HZ=100), doubled. */
+const TICK_NS = 20_000_000n
+
+const PAUSE = new Int32Array(new SharedArrayBuffer(4))
+
+/** A file without a name on the folder's file system; a name is taken for an instant where there is no other way. */
+export const openNameless = (dir: string): number => {
+  try {
+    return openSync(dir, O_TMPFILE | constants.O_RDWR, 0o600)
+  } catch (error) {
+    if (!["EOPNOTSUPP", "ENOTSUP", "EISDIR", "EINVAL"].includes(errorCode(error))) throw error
+    const name = `${dir}/.caisson-tx-${randomUUID()}`
+    const fd = openSync(name, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600)
+    unlinkSync(name)
+    return fd
+  }
+}
+
+export const beginSnapshot = (workspace: string): Baseline => {
+  let fd: number
+  try {
+    fd = openNameless(workspace)
+  } catch (error) {
+    if (!["EACCES", "EROFS", "EPERM"].includes(errorCode(error))) throw error
+    // The root takes no file; folders below may. One tick back is the safe side.
+    return { sinceNs: String(BigInt(Date.now()) * 1_000_000n - TICK_NS) }
+  }
+  try {
+    const first = fstatSync(fd, { bigint: true }).ctimeNs
+    for (;;) {
+      fchmodSync(fd, 0o600)
+      const now = fstatSync(fd, { bigint: true }).ctimeNs
+      if (now > first) return { sinceNs: String(now) }
+      Atomics.wait(PAUSE, 0, 0, 1)
+    }
+  } finally {
+    closeSync(fd)
+  }
+}

@@ -1,0 +1,364 @@
+/**
+ * The write set of one overlay layer.
+ *
+ * Guarantees: `readWriteSet` walks the upper layer only, plus the lower trees that it deletes, so that its cost
+ * follows what changed. The result is the net difference between lower and merged view, complete and sorted:
+ * copied-up but unchanged entries are no effect; every deleted path is listed; a change of type is the deletion of
+ * the old and the creation of the new; below a folder that replaces something else nothing is compared with lower.
+ * Anything that cannot be told truthfully (redirects, metacopy, caps reached, a lower tree that does not hold still)
+ * throws `LayerRefused`.
+ * Assumes: the writers are dead and the overlay was mounted with `redirect_dir=off,metacopy=off`. Symlinks in lower
+ * are never followed, even if another program plants them meanwhile.
+ * Does not: report owners (the sandbox cannot change them, and an idmapped lower shows others), timestamps alone, or
+ * attributes of the layer's root itself.
+ */
+import { closeSync, lstatSync, openSync, readdirSync, readlinkSync, constants, type Stats } from "node:fs"
+import { entry, errorCode, lstatIn, namesIn, openDir, openFile, openRoot, withDir } from "./beneath.ts"
+import { digestBytes, digestFd } from "./digest.ts"
+import { DEFAULT_LAYER_LIMITS, LayerRefused, type LayerLimits } from "./limits.ts"
+import { below, displayName, fromBuffer, join, ROOT, type BytePath } from "./names.ts"
+import { digestDeletedFiles, recogniseLinks, recogniseRenames, type Pending } from "./recognise.ts"
+import { escapeOf } from "./symlink-target.ts"
+import type { EffectKind, WriteSet } from "./types.ts"
+import { overlayValue, readAttributes, sameXattrs, type EntryAttributes, type XattrPrefix } from "./xattrs.ts"
+
+export interface ReadOptions {
+  /** the real folder that the overlay's lower layer shows */
+  readonly lower: string
+  readonly upper: string
+  /** which attribute namespace the overlay was mounted with */
+  readonly xattrPrefix: XattrPrefix
+  readonly limits?: Partial<LayerLimits>
+}
+
+/** What lies under an upper folder: a folder that shows through, one that is hidden, or nothing. */
+type Under = "merged" | "hidden" | "nothing"
+
+const S_IFMT = 0o170000n
+const SPECIAL_BITS = 0o7000
+const typeOf = (mode: number | bigint): bigint => BigInt(mode) & S_IFMT
+const permissions = (mode: number | bigint): number => Number(mode) & 0o7777
+/** The folder that private transactions may live in; never the tool's business. */
+const RESERVED = /^\.caisson-tx(\/|$)/
+
+const refusal = (bits: number, attributes: EntryAttributes): { refused?: string } => {
+  if ((bits & SPECIAL_BITS) !== 0) return { refused: "sets a setuid, setgid or sticky bit" }
+  return attributes.refused === undefined ? {} : { refused: attributes.refused }
+}
+
+/** What a lower entry answers when another program swaps or removes it between two looks at it. */
+const SWAPPED = ["ENOENT", "ENOTDIR", "ELOOP", "EXDEV", "EINVAL", "ESTALE"]
+const ATTEMPTS = 5
+
+export const readWriteSet = async (options: ReadOptions): Promise<WriteSet> => {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await readOnce(options)
+    } catch (error) {
+      if (error instanceof LayerRefused || !SWAPPED.includes(errorCode(error))) throw error
+      const why = error instanceof Error ? error.message : String(error)
+      if (attempt === ATTEMPTS) throw new LayerRefused("unstable", `the workspace keeps changing underneath: ${why}`)
+    }
+  }
+}
+
+const readOnce = async (options: ReadOptions): Promise<WriteSet> => {
+  const reader = new LayerReader(options, { ...DEFAULT_LAYER_LIMITS, ...options.limits })
+  try {
+    await reader.readFolder(ROOT, "merged", 0)
+    recogniseLinks(reader.found)
+    await reader.digestDeleted()
+    return { effects: recogniseRenames(reader.found), bytes: reader.bytes }
+  } finally {
+    reader.close()
+  }
+}
+
+class LayerReader {
+  readonly found: Pending[] = []
+  bytes = 0
+  readonly #options: ReadOptions
+  readonly #limits: LayerLimits
+  readonly #lower: number
+  #digested = 0
+
+  constructor(options: ReadOptions, limits: LayerLimits) {
+    const upper = lstatSync(options.upper)
+    const lower = lstatSync(options.lower)
+    if (upper.dev === lower.dev && upper.ino === lower.ino) {
+      throw new LayerRefused("same-directory", "the layer and the folder below it are the same directory")
+    }
+    this.#options = options
+    this.#limits = limits
+    this.#lower = openRoot(options.lower)
+  }
+
+  close(): void {
+    closeSync(this.#lower)
+  }
+
+  #add(kind: EffectKind, path: BytePath, more: Omit<Pending, "kind" | "bytePath" | "path"> = {}): Pending {
+    if (path.length > this.#limits.maxPathBytes) {
+      throw new LayerRefused(
+        "path-too-long",
+        `a path of ${path.length} bytes is longer than ${this.#limits.maxPathBytes}`,
+      )
+    }
+    if (this.found.length >= this.#limits.maxEffects) {
+      throw new LayerRefused("too-many-effects", `the call made more than ${this.#limits.maxEffects} changes`)
+    }
+    const reserved = RESERVED.test(path) ? { refused: "the path is reserved for the host's transactions" } : {}
+    const pending: Pending = { kind, bytePath: path, path: displayName(path), ...more, ...reserved }
+    this.found.push(pending)
+    return pending
+  }
+
+  #upper(path: BytePath): Buffer {
+    return below(this.#options.upper, path)
+  }
+
+  /** `under` says how lower relates to this folder; the root's own attributes are the mounter's, not the tool's. */
+  async readFolder(path: BytePath, under: Under, depth: number): Promise<void> {
+    const names = readdirSync(this.#upper(path), { encoding: "buffer" }).map(fromBuffer).sort()
+    const dir = under === "nothing" ? undefined : openDir(this.#lower, path)
+    try {
+      const xattrWhiteouts = depth > 0 && overlayValue(this.#upper(path), this.#options.xattrPrefix, "opaque") === "x"
+      for (const name of names) {
+        const child = join(path, name)
+        if (child.length > this.#limits.maxPathBytes) this.#add("create", child)
+        const stats = lstatSync(this.#upper(child))
+        const device = stats.isCharacterDevice() && stats.rdev === 0
+        const whiteout = device || (xattrWhiteouts && this.#isXattrWhiteout(child, stats))
+        await this.#readEntry(child, name, whiteout ? undefined : stats, dir, under, depth)
+      }
+      if (under === "hidden" && dir !== undefined) {
+        const seen = new Set(names)
+        for (const name of namesIn(dir)) if (!seen.has(name)) this.#delete(join(path, name), dir, name)
+      }
+    } finally {
+      if (dir !== undefined) closeSync(dir)
+    }
+  }
+
+  #isXattrWhiteout(path: BytePath, stats: Stats): boolean {
+    return (
+      stats.isFile() &&
+      stats.size === 0 &&
+      readAttributes(this.#upper(path), this.#options.xattrPrefix).overlay.has("whiteout")
+    )
+  }
+
+  /** `stats` is undefined for a whiteout, `dir` where nothing lies under the folder. */
+  async #readEntry(
+    path: BytePath,
+    name: BytePath,
+    stats: Stats | undefined,
+    dir: number | undefined,
+    under: Under,
+    depth: number,
+  ): Promise<void> {
+    const lower = dir === undefined ? undefined : lstatIn(dir, name)
+    if (stats === undefined) {
+      if (lower !== undefined && dir !== undefined) this.#delete(path, dir, name)
+      return
+    }
+    const attributes = readAttributes(this.#upper(path), this.#options.xattrPrefix)
+    if (attributes.overlay.has("redirect") || attributes.overlay.has("metacopy")) {
+      throw new LayerRefused(
+        "unsupported-layer",
+        `${displayName(path)}: the overlay was mounted with redirect_dir or metacopy`,
+      )
+    }
+    if (lower === undefined || dir === undefined || typeOf(lower.mode) !== typeOf(stats.mode)) {
+      if (lower !== undefined && dir !== undefined) this.#delete(path, dir, name)
+      await this.#created(path, stats, attributes, dir, depth)
+    } else if (stats.isDirectory()) {
+      this.#attributesOf(path, stats, attributes, permissions(lower.mode), entry(dir, name))
+      const opaque = under === "hidden" || overlayValue(this.#upper(path), this.#options.xattrPrefix, "opaque") === "y"
+      await this.readFolder(path, opaque ? "hidden" : "merged", depth + 1)
+    } else if (stats.isFile()) {
+      await this.#changedFile(path, stats, attributes, Number(lower.size), permissions(lower.mode), entry(dir, name))
+    } else if (stats.isSymbolicLink()) {
+      const before = readlinkSync(entry(dir, name), { encoding: "buffer" })
+      const after = readlinkSync(this.#upper(path), { encoding: "buffer" })
+      if (!before.equals(after)) this.#symlink(path, after, digestBytes(before), stats)
+    } else {
+      this.#special(path, stats)
+    }
+  }
+
+  async #created(
+    path: BytePath,
+    stats: Stats,
+    attributes: EntryAttributes,
+    dir: number | undefined,
+    depth: number,
+  ): Promise<void> {
+    if (stats.isDirectory()) {
+      const inherited = dir !== undefined && (Number(lstatSync(`/proc/self/fd/${dir}/.`).mode) & 0o2000) !== 0
+      const bits = inherited || this.#parentIsSetgid(path) ? permissions(stats.mode) & ~0o2000 : permissions(stats.mode)
+      this.#add("mkdir", path, { mode: { after: permissions(stats.mode) }, ...refusal(bits, attributes) })
+      await this.readFolder(path, "nothing", depth + 1)
+    } else if (stats.isFile()) {
+      const after = await this.#digestUpper(path, stats.size)
+      const mode = { after: permissions(stats.mode) }
+      this.#add("create", path, {
+        after,
+        mode,
+        size: stats.size,
+        inode: stats.ino,
+        links: stats.nlink,
+        ...refusal(mode.after, attributes),
+      })
+      this.bytes += stats.size
+    } else if (stats.isSymbolicLink()) {
+      this.#symlink(path, readlinkSync(this.#upper(path), { encoding: "buffer" }), undefined, stats)
+    } else {
+      this.#special(path, stats)
+    }
+  }
+
+  #parentIsSetgid(path: BytePath): boolean {
+    const at = path.lastIndexOf("/")
+    return at > 0 && (lstatSync(this.#upper(path.slice(0, at) as BytePath)).mode & 0o2000) !== 0
+  }
+
+  async #changedFile(
+    path: BytePath,
+    stats: Stats,
+    attributes: EntryAttributes,
+    lowerSize: number,
+    lowerMode: number,
+    lower: Buffer,
+  ): Promise<void> {
+    const after = await this.#digestUpper(path, stats.size)
+    const before = await this.#digestLower(lower, lowerSize)
+    if (after === before) {
+      this.#attributesOf(path, stats, attributes, lowerMode, lower)
+      return
+    }
+    const modeAfter = permissions(stats.mode)
+    const mode = modeAfter === lowerMode ? {} : { mode: { before: lowerMode, after: modeAfter } }
+    const inode = { inode: stats.ino, links: stats.nlink }
+    this.#add("modify", path, {
+      ...(before === undefined ? {} : { before }),
+      after,
+      size: stats.size,
+      ...mode,
+      ...inode,
+      ...refusal(modeAfter, attributes),
+    })
+    this.bytes += stats.size
+  }
+
+  /** Mode and extended attributes of an entry whose content is unchanged. */
+  #attributesOf(path: BytePath, stats: Stats, attributes: EntryAttributes, lowerMode: number, lower: Buffer): void {
+    const directory = stats.isDirectory() ? { directory: true as const } : {}
+    const mode = permissions(stats.mode)
+    const gained = mode & ~lowerMode
+    if (mode !== lowerMode)
+      this.#add("chmod", path, {
+        mode: { before: lowerMode, after: mode },
+        ...directory,
+        ...refusal(gained, attributes),
+      })
+    if (!sameXattrs(attributes.payload, readAttributes(lower, undefined).payload) || attributes.refused !== undefined) {
+      this.#add("xattr", path, { ...directory, ...refusal(0, attributes) })
+    }
+  }
+
+  #symlink(path: BytePath, target: Buffer, before: string | undefined, stats: Stats): void {
+    const text = displayName(fromBuffer(target))
+    const escape = escapeOf(displayName(path), text)
+    const links = { inode: stats.ino, links: stats.nlink }
+    this.#add("symlink", path, {
+      ...(before === undefined ? {} : { before }),
+      after: digestBytes(target),
+      target: text,
+      ...links,
+      ...(escape === undefined ? {} : { refused: escape }),
+    })
+  }
+
+  #special(path: BytePath, stats: Stats): void {
+    const what = stats.isFIFO() ? "a fifo" : stats.isSocket() ? "a socket" : "a device"
+    this.#add("special", path, { mode: { after: permissions(stats.mode) }, refused: `${what} cannot be committed` })
+  }
+
+  /** Lists a lower entry, and all that is below it, as deleted. Holds one descriptor at a time. */
+  #delete(path: BytePath, dir: number, name: BytePath): void {
+    if (this.#deleteOne(path, dir, name) !== "folder") return
+    const folders: BytePath[] = [path]
+    for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+      const at = folder
+      withDir(this.#lower, at, (inner) => {
+        for (const child of namesIn(inner)) {
+          if (this.#deleteOne(join(at, child), inner, child) === "folder") folders.push(join(at, child))
+        }
+      })
+    }
+  }
+
+  #deleteOne(path: BytePath, dir: number, name: BytePath): "folder" | "leaf" {
+    const stats = lstatIn(dir, name)
+    if (stats === undefined) return "leaf"
+    const mode = { mode: { before: permissions(stats.mode) } }
+    if (stats.isDirectory()) {
+      this.#add("rmdir", path, mode)
+      return "folder"
+    }
+    if (stats.isSymbolicLink()) {
+      this.#add("delete", path, { before: digestBytes(readlinkSync(entry(dir, name), { encoding: "buffer" })) })
+    } else if (stats.isFile()) {
+      this.#add("delete", path, { ...mode, deletedSize: Number(stats.size) })
+    } else {
+      this.#add("delete", path, mode)
+    }
+    return "leaf"
+  }
+
+  /** Digests of deleted files: those that may turn out to be renames, and others while the budget lasts. */
+  async digestDeleted(): Promise<void> {
+    await digestDeletedFiles(this.found, async (path, size) => {
+      let fd: number
+      try {
+        fd = openFile(this.#lower, path)
+      } catch {
+        return undefined // gone or swapped meanwhile: the commit's conflict check decides
+      }
+      return this.#digest(fd, size)
+    })
+  }
+
+  #digestUpper(path: BytePath, size: number): Promise<string> {
+    return this.#digest(
+      openSync(this.#upper(path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK),
+      size,
+    )
+  }
+
+  async #digestLower(path: Buffer, size: number): Promise<string | undefined> {
+    try {
+      return await this.#digest(openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK), size)
+    } catch (error) {
+      if (error instanceof LayerRefused) throw error
+      return undefined
+    }
+  }
+
+  /** Takes over the descriptor. */
+  async #digest(fd: number, size: number): Promise<string> {
+    try {
+      this.#digested += size
+      if (this.#digested > this.#limits.maxDigestBytes) {
+        throw new LayerRefused(
+          "too-many-bytes",
+          `the changed files hold more than ${this.#limits.maxDigestBytes} bytes`,
+        )
+      }
+      return await digestFd(fd, size)
+    } finally {
+      closeSync(fd)
+    }
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * The end of a process tree, for certain.
+ *
+ * Guarantees: resolves only when no process of the call is left. Killing the first process of a pid namespace ends
+ * the rest by the kernel's hand; where bubblewrap was killed before it said which process that is, everything in the
+ * call's control group, or in its network namespace, is killed by number until nothing is left.
+ * Assumes: runs in the launcher, which is pid 1 of its own namespace and so inherits orphans.
+ */
+import { readdirSync, readlinkSync } from "node:fs"
+import { setTimeout as delay } from "node:timers/promises"
+import { reap } from "../syscalls.ts"
+import type { Seat } from "./seat.ts"
+
+/** Processes in the seat's network namespace, which nothing else shares. */
+const inNetwork = (network: string): number[] =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        return readlinkSync(`/proc/${pid}/ns/net`) === network
+      } catch {
+        return false
+      }
+    })
+
+const kill = (pid: number): void => {
+  try {
+    process.kill(pid, "SIGKILL")
+  } catch {
+    // It is gone.
+  }
+}
+const pause = (tries: number): Promise<unknown> => (tries < 20 ? new Promise((resolve) => setImmediate(resolve)) : delay(1))
+
+/** Wait until the sandbox's first process is reaped: its namespace is then empty. */
+const namespaceGone = async (first: number): Promise<void> => {
+  for (let tries = 0; !reap(first); tries += 1) {
+    if (tries === 20) kill(first)
+    await pause(tries)
+  }
+}
+
+export const treeGone = async (seat: Seat, first: number | undefined): Promise<void> => {
+  if (first !== undefined) return namespaceGone(first)
+  const network = readlinkSync(`/proc/self/fd/${seat.network.fd}`)
+  const seen = new Set<number>()
+  for (let tries = 0; ; tries += 1) {
+    const left = (seat.group?.processes() ?? inNetwork(network)).filter((pid) => pid > 1)
+    for (const pid of left) {
+      seen.add(pid)
+      kill(pid)
+    }
+    for (const pid of seen) if (reap(pid)) seen.delete(pid)
+    if (left.length === 0) return
+    await pause(tries)
+  }
+}

@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest"
+import { listTree } from "../sandbox/effects/fixtures/tree.ts"
+import { modes, Workspace } from "../sandbox/effects/fixtures/workspaces.ts"
+import { before, run } from "./mutations.ts"
+
+/** Inside the workspace there is no data folder to fall back on. */
+const places = [
+  { place: "the data folder", dataDir: undefined },
+  { place: "the workspace", dataDir: "/proc/nowhere" },
+] as const
+
+describe.each(modes)("a commit killed at any step, in %s mode", (mode) => {
+  describe.each(places)("with its transaction in $place", ({ dataDir }) => {
+    const where = (workspace: Workspace) => ({ dataDir: dataDir ?? workspace.dataDir })
+    const whole = (): { was: string[]; is: string[]; steps: number } => {
+      using workspace = new Workspace(before)
+      const was = listTree(workspace.dir)
+      const { result, steps } = workspace.layer({ mode, run, commit: where(workspace) })
+      expect(result).toEqual({ ok: true })
+      return { was, is: listTree(workspace.dir), steps: steps ?? 0 }
+    }
+
+    it("leaves the workspace as before or as after, and recovery leaves nothing else", { timeout: 300_000 }, () => {
+      const { was, is, steps } = whole()
+      expect(was).not.toEqual(is)
+      expect(steps).toBeGreaterThan(30)
+      const stride = dataDir === undefined ? 1 : 5
+      const seen = { before: 0, after: 0 }
+      for (let killAt = 0; killAt < steps; killAt += stride) {
+        using workspace = new Workspace(before)
+        expect(workspace.layer({ mode, run, commit: { ...where(workspace), killAt } }).killed, `step ${killAt}`).toBe(
+          true,
+        )
+        workspace.recover(mode, where(workspace))
+        const now = listTree(workspace.dir)
+        expect([was, is], `step ${killAt}`).toContainEqual(now)
+        expect(workspace.leftovers()).toEqual([])
+        seen[now.length === was.length && now.every((line, index) => line === was[index]) ? "before" : "after"]++
+      }
+      expect(seen.before).toBeGreaterThan(0)
+      if (stride === 1) expect(seen.after).toBeGreaterThan(0)
+    })
+  })
+
+  it("is undone even if recovery itself is killed again and again", { timeout: 300_000 }, () => {
+    using workspace = new Workspace(before)
+    const was = listTree(workspace.dir)
+    const { steps } = (() => {
+      using other = new Workspace(before)
+      return other.layer({ mode, run, commit: { dataDir: other.dataDir } })
+    })()
+    // The last step before the mark of completion: everything is applied.
+    const killAt = (steps ?? 0) - 3
+    expect(workspace.layer({ mode, run, commit: { dataDir: workspace.dataDir, killAt } }).killed).toBe(true)
+    expect(listTree(workspace.dir)).not.toEqual(was)
+    let rounds = 0
+    while (workspace.recover(mode, { killAt: 2 + rounds * 3 }) === "killed") rounds++
+    expect(rounds).toBeGreaterThan(3)
+    expect(listTree(workspace.dir)).toEqual(was)
+    expect(workspace.leftovers()).toEqual([])
+  })
+})
