@@ -57,6 +57,7 @@ export const createHost = async (options: HostOptions = {}): Promise<Host> => {
     config,
     catalogue,
     manifests: options.manifests ?? [],
+    warm: options.warm ?? false,
     ...(options.backend === undefined ? {} : { backend: options.backend }),
   })
   const log = openAuditLog(data)

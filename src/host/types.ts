@@ -10,6 +10,8 @@ export interface HostOptions {
   /** more folders with manifests; the bundled catalogue is always there */
   readonly manifests?: readonly string[]
   readonly backend?: "namespace" | "docker" | SandboxBackend
+  /** start the sandbox backend at once, while manifests load, because a call is certain to follow */
+  readonly warm?: boolean
   /** operator's config file; default `<data>/caisson.yaml` where it exists. Never read from a workspace. */
   readonly config?: string
 }

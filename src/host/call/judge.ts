@@ -49,6 +49,14 @@ const violation = (
       message: `the tool ran ${exec.target}, which its driver does not declare; nothing was committed`,
       details: { program: exec.target },
     }
+  const misuse = denied.find((denial) => denial.reason === "secret_misuse")
+  if (misuse !== undefined)
+    return {
+      ok: false,
+      code: "secret_misuse",
+      message: `the tool sent a secret's placeholder to ${misuse.target}, where it does not belong; nothing was committed`,
+      details: { target: misuse.target },
+    }
   const dial = denied.find((denial) => denial.layer === "egress")
   if (dial !== undefined && core.config.undeclaredEgress === "refuse")
     return {

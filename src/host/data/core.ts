@@ -26,6 +26,7 @@ export interface CoreOptions {
   readonly catalogue: string
   readonly manifests: readonly string[]
   readonly backend?: NonNullable<HostOptions["backend"]>
+  readonly warm: boolean
 }
 
 export interface OpenCore extends HostCore, AsyncDisposable {}
@@ -77,16 +78,23 @@ export const openCore = async ({
   catalogue,
   manifests,
   backend: wanted = config.backend,
+  warm,
 }: CoreOptions): Promise<OpenCore> => {
   await checkEgress(config)
+  await using failed = new AsyncDisposableStack()
+  const own = typeof wanted === "string"
+  let made: Promise<SandboxBackend> | undefined
+  const backend = (): Promise<SandboxBackend> => (made ??= own ? makeBackend(wanted, data) : Promise.resolve(wanted))
+  if (warm) {
+    const early = await backend()
+    if (own) failed.use(early)
+    void early.start?.().catch(() => undefined)
+  }
   const registry = readRegistry(data, [
     { dir: catalogue, trusted: true },
     ...config.manifests.map((dir) => ({ dir, trusted: true })),
     ...manifests.map((dir) => ({ dir, trusted: false })),
   ])
-  const own = typeof wanted === "string"
-  let made: Promise<SandboxBackend> | undefined
-  const backend = (): Promise<SandboxBackend> => (made ??= own ? makeBackend(wanted, data) : Promise.resolve(wanted))
   const checker = createAvailability({
     machine: await thisMachine(data),
     probe: createProbe(data, backend),
@@ -115,6 +123,7 @@ export const openCore = async ({
   }
 
   const health = new Map<string, HealthStatus>()
+  failed.move()
   return {
     data,
     config: { ...config, backend: own ? wanted : wanted.name },

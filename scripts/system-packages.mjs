@@ -1,0 +1,94 @@
+/**
+ * The Debian packages behind the host and its bundled catalogue: which are missing, and how they get here.
+ *
+ * Guarantees: installs only what is missing, only as root, only by apt-get and without a question; otherwise says in
+ * one line what to install. A missing program of the catalogue never stops anything: its tools are shown as
+ * unavailable. Missing bubblewrap or util-linux does: nothing can be sealed without them.
+ * Does not: upgrade, remove or configure anything.
+ */
+import { spawnSync } from "node:child_process"
+import { accessSync, constants } from "node:fs"
+import { delimiter, join } from "node:path"
+import { say } from "./house.mjs"
+
+/** Program → package. */
+export const needed = { bwrap: "bubblewrap", unshare: "util-linux", setpriv: "util-linux" }
+export const catalogue = {
+  jq: "jq",
+  git: "git",
+  rg: "ripgrep",
+  sqlite3: "sqlite3",
+  curl: "curl",
+  pandoc: "pandoc",
+  convert: "imagemagick",
+  file: "file",
+  patch: "patch",
+  tar: "tar",
+  diff: "diffutils",
+}
+
+const folders = (process.env["PATH"] ?? "").split(delimiter).filter(Boolean)
+
+/** @param {string} program */
+const isThere = (program) =>
+  folders.some((folder) => {
+    try {
+      accessSync(join(folder, program), constants.X_OK)
+      return true
+    } catch {
+      return false
+    }
+  })
+
+/** @param {Record<string, string>} programs */
+export const missingPackages = (programs) => [
+  ...new Set(
+    Object.entries(programs)
+      .filter(([program]) => !isThere(program))
+      .map(([, name]) => name),
+  ),
+]
+
+/** @param {string[]} args */
+const apt = (args) =>
+  spawnSync("apt-get", ["-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3", "-q", ...args], {
+    stdio: ["ignore", 2, 2],
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+  }).status === 0
+
+/** @param {string[]} names */
+const install = (names) => {
+  if (names.length === 0) return
+  say(`caisson: installing ${names.join(" ")}`)
+  const options = ["install", "-y", "--no-install-recommends"]
+  if (apt([...options, ...names]) || names.length === 1) return
+  for (const name of names) apt([...options, name])
+}
+
+/** @returns {boolean} whether the host can run */
+export const ensureSystemPackages = () => {
+  if (process.platform !== "linux") {
+    say(`caisson: sealed calls need Linux; this is ${process.platform}`)
+    return false
+  }
+  const mayInstall = process.getuid?.() === 0 && isThere("apt-get") && process.env["CAISSON_NO_APT"] !== "1"
+  if (mayInstall && missingPackages({ ...needed, ...catalogue }).length > 0) {
+    say("caisson: some system packages are missing; asking apt-get for them (CAISSON_NO_APT=1 leaves this out)")
+    apt(["update"])
+    install(missingPackages(needed))
+    install(missingPackages(catalogue))
+  }
+  const stillNeeded = missingPackages(needed)
+  const stillOptional = missingPackages(catalogue)
+  const sudo = process.getuid?.() === 0 ? "" : "sudo "
+  if (stillNeeded.length > 0) {
+    const all = [...stillNeeded, ...stillOptional].join(" ")
+    say(`caisson: cannot seal calls without ${stillNeeded.join(" ")}; run: ${sudo}apt-get install -y ${all}`)
+    return false
+  }
+  if (stillOptional.length > 0)
+    say(
+      `caisson: some catalogue tools stay unavailable until you run: ${sudo}apt-get install -y ${stillOptional.join(" ")}`,
+    )
+  return true
+}

@@ -1,0 +1,71 @@
+/**
+ * `caisson call`: one tool call, sealed.
+ *
+ * Guarantees: exactly one envelope, on stdout alone as JSON where stdout is no terminal; the exit code is that of the
+ * envelope. Ctrl-C cancels the call and still prints its envelope.
+ */
+import type { CallRequest, Envelope } from "../../host/types.ts"
+import { exit, exitOf } from "../exit.ts"
+import { type HostFlags, withHost } from "../host.ts"
+import { givenContext, givenInput } from "../input.ts"
+import { onInterrupt } from "../interrupt.ts"
+import { envelopeLines, valueText } from "../render/envelope.ts"
+import { resultJson, type Terminal, visible } from "../terminal.ts"
+import { says } from "../words.ts"
+
+export interface CallFlags extends HostFlags {
+  readonly input?: string
+  readonly workspace: string
+  readonly user?: string
+  readonly driver?: string
+  readonly context?: string
+  readonly plan?: boolean
+  readonly yes?: boolean
+  readonly json?: boolean
+}
+
+type Request = { readonly ok: true; readonly request: CallRequest } | { readonly ok: false; readonly message: string }
+
+/** What `call` and `why` send to the host. */
+export const requestFrom = (tool: string, flags: Omit<CallFlags, "json">): Request => {
+  const input = givenInput(flags.input)
+  if (!input.ok) return input
+  const context = givenContext(flags.context)
+  if (!context.ok) return context
+  const request: CallRequest = {
+    tool,
+    input: input.value,
+    workspace: flags.workspace,
+    ...(flags.user === undefined ? {} : { user: flags.user }),
+    ...(context.value === undefined ? {} : { context: context.value }),
+    ...(flags.driver === undefined ? {} : { driver: flags.driver }),
+    ...(flags.plan === true ? { plan: true } : {}),
+    ...(flags.yes === true ? { approve: true } : {}),
+  }
+  return { ok: true, request }
+}
+
+const show = (envelope: Envelope, flags: CallFlags, terminal: Terminal): void => {
+  if (flags.json === true || !terminal.isInteractive) {
+    resultJson(terminal, envelope)
+    if (!envelope.ok) terminal.say(`caisson: ${envelope.error.code}: ${visible(envelope.error.message)}`)
+    return
+  }
+  for (const line of envelopeLines(envelope, terminal.paint, flags.plan)) terminal.say(line)
+  if (envelope.ok) terminal.result(valueText(envelope.value))
+}
+
+export const run = async (tool: string, flags: CallFlags, terminal: Terminal): Promise<number> => {
+  const made = requestFrom(tool, flags)
+  if (!made.ok) {
+    terminal.say(`caisson: ${made.message}`)
+    return exit.usage
+  }
+  using interrupt = onInterrupt(() => terminal.say(`caisson: ${says.cancelling}`))
+  // Awaited here, so that the signals stay ours until the host is closed.
+  return await withHost({ ...flags, warm: true }, terminal, async (host) => {
+    const envelope = await terminal.during(host.call({ ...made.request, signal: interrupt.signal }), tool)
+    show(envelope, flags, terminal)
+    return exitOf(envelope)
+  })
+}

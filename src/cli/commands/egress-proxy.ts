@@ -1,0 +1,115 @@
+/**
+ * `caisson egress-proxy`: the proxy on its own, with a policy from a file.
+ *
+ * Guarantees: listens only after the whole policy was understood; a mistake in it ends with exit code 2 and names the
+ * field. SIGHUP reads the file again: a good policy replaces the old one at once, a bad one changes nothing. Verdicts
+ * go to stdout, one JSON line each, where stdout is no terminal; ends with 0 on SIGINT or SIGTERM.
+ */
+import { readFileSync } from "node:fs"
+import {
+  createEgressProxy,
+  type EgressBudgets,
+  type EgressProxy,
+  PolicyError,
+  type PolicyInput,
+  type Verdict,
+} from "../../egress-proxy/index.ts"
+import { addressAndPort, cidr, dictionary, list, oneOf, record, text, whole } from "../../host/config/fields.ts"
+import { createReport } from "../../manifest/diagnostics.ts"
+import { parseYaml } from "../../manifest/safe-yaml.ts"
+import { exit } from "../exit.ts"
+import { diagnosticLines } from "../render/diagnostics.ts"
+import { type Terminal, visible } from "../terminal.ts"
+
+export interface ProxyFlags {
+  readonly policy: string
+  readonly listen: string
+}
+
+const count = whole(0, Number.MAX_SAFE_INTEGER)
+const policyFields = record<PolicyInput>({
+  egress: ["egress", list(text<string>((value) => value))],
+  services: ["services", dictionary(() => undefined, addressAndPort)],
+  private: ["private", list(cidr)],
+  budgets: [
+    "budgets",
+    record<EgressBudgets>({
+      bytesOut: ["bytes_out", count],
+      bytesIn: ["bytes_in", count],
+      requests: ["requests", count],
+      connections: ["connections", count],
+      distinctNames: ["distinct_names", count],
+      connectTimeoutMs: ["connect_timeout_ms", count],
+      idleTimeoutMs: ["idle_timeout_ms", count],
+    }),
+  ],
+  readOnlyHttp: ["read_only_http", oneOf("enforce", "report", "off")],
+  substitutions: [
+    "substitutions",
+    (_, path, report) => {
+      report.error("secret-in-policy", path, "secrets do not belong in a policy file", "remove it")
+      return undefined
+    },
+  ],
+})
+
+const readPolicy = (file: string, terminal: Terminal): PolicyInput | undefined => {
+  let source: string
+  try {
+    source = readFileSync(file, "utf8")
+  } catch (error) {
+    terminal.say(`caisson: the policy cannot be read: ${visible((error as Error).message)}`)
+    return undefined
+  }
+  const report = createReport(file)
+  const parsed = parseYaml(source, report)
+  const policy = parsed.ok ? policyFields(parsed.value, "", report) : undefined
+  if (!report.failed && policy !== undefined) return { ...policy, egress: policy.egress ?? [] }
+  for (const diagnostic of report.diagnostics)
+    for (const line of diagnosticLines(diagnostic, terminal.paint)) terminal.say(line)
+  return undefined
+}
+
+const verdictLine = (verdict: Verdict): string => {
+  const target =
+    verdict.host === undefined ? "" : ` ${verdict.host}${verdict.port === undefined ? "" : `:${verdict.port}`}`
+  const hint = verdict.hint === undefined ? "" : `; ${verdict.hint}`
+  return visible(`${verdict.decision} ${verdict.protocol}${target} ${verdict.reason}${hint}`)
+}
+
+const open = async (flags: ProxyFlags, policy: PolicyInput, terminal: Terminal): Promise<EgressProxy | number> => {
+  const onVerdict = (verdict: Verdict): void =>
+    terminal.isInteractive ? terminal.say(verdictLine(verdict)) : terminal.result(JSON.stringify(verdict))
+  try {
+    return await createEgressProxy({ ...policy, listen: flags.listen, onVerdict })
+  } catch (error) {
+    const message = visible(error instanceof Error ? error.message : String(error))
+    terminal.say(`caisson: ${message}`)
+    return error instanceof PolicyError ? exit.usage : exit.hostBroken
+  }
+}
+
+const reload = (file: string, proxy: EgressProxy, terminal: Terminal): void => {
+  const next = readPolicy(file, terminal)
+  try {
+    if (next !== undefined) proxy.update(next)
+    terminal.say(next === undefined ? "caisson: the old policy stays" : "caisson: the new policy holds")
+  } catch (error) {
+    terminal.say(`caisson: ${visible((error as Error).message)}; the old policy stays`)
+  }
+}
+
+export const run = async (flags: ProxyFlags, terminal: Terminal): Promise<number> => {
+  const policy = readPolicy(flags.policy, terminal)
+  if (policy === undefined) return exit.usage
+  const proxy = await open(flags, policy, terminal)
+  if (typeof proxy === "number") return proxy
+  const stopped = new Promise<void>((resolve) => {
+    for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => resolve())
+  })
+  process.on("SIGHUP", () => reload(flags.policy, proxy, terminal))
+  terminal.say(`caisson: the egress proxy listens on ${proxy.url ?? proxy.address}`)
+  await stopped
+  await proxy.close()
+  return exit.ok
+}

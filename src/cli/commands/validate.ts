@@ -1,0 +1,63 @@
+/**
+ * `caisson validate`: every manifest below the paths, each message with file, field path and fix.
+ *
+ * Guarantees: the same checks as registering them next to the bundled catalogue: each file, the references between
+ * them, each driver against its tools, its templates too. Exit code 2 if anything is wrong, or if nothing was found at
+ * all. Reads only: nothing is fetched or run.
+ */
+import { resolve, sep } from "node:path"
+import { fileURLToPath } from "node:url"
+import { bindDriver } from "../../host/registry/bind.ts"
+import { checkEntry } from "../../manifest/binding.ts"
+import { buildCatalogue } from "../../manifest/catalogue.ts"
+import { discoverManifests } from "../../manifest/discover.ts"
+import type { Diagnostic, LoadResult, ManifestMode } from "../../manifest/types.ts"
+import { exit } from "../exit.ts"
+import { diagnosticLines } from "../render/diagnostics.ts"
+import { resultJson, type Terminal, visible } from "../terminal.ts"
+import { says } from "../words.ts"
+
+export interface ValidateFlags {
+  readonly strict?: boolean
+  readonly json?: boolean
+}
+
+interface Findings {
+  readonly manifests: number
+  readonly diagnostics: readonly Diagnostic[]
+}
+
+const bundled = fileURLToPath(new URL("../../../manifests", import.meta.url))
+const fileOf = (result: LoadResult): string => (result.ok ? result.manifest.source.file : result.file)
+
+const examine = (paths: readonly string[], mode: ManifestMode): Findings => {
+  const roots = paths.map((path) => resolve(path))
+  const isAsked = (file: string): boolean =>
+    roots.some((root) => file === root || file.startsWith(root.endsWith(sep) ? root : root + sep))
+  const results = discoverManifests([...roots, bundled], { mode })
+  const catalogue = buildCatalogue(results)
+  const bindings = catalogue.drivers.flatMap((driver) => bindDriver(driver, catalogue.tools, checkEntry).diagnostics)
+  return {
+    manifests: results.filter((result) => isAsked(fileOf(result))).length,
+    diagnostics: [...catalogue.diagnostics, ...bindings].filter((diagnostic) => isAsked(diagnostic.file)),
+  }
+}
+
+const plural = (count: number, word: string): string => `${count} ${word}${count === 1 ? "" : "s"}`
+
+export const run = async (paths: readonly string[], flags: ValidateFlags, terminal: Terminal): Promise<number> => {
+  const { manifests, diagnostics } = examine(paths, flags.strict === true ? "strict" : "compat")
+  const errors = diagnostics.filter((diagnostic) => diagnostic.severity === "error").length
+  const warnings = diagnostics.length - errors
+  const isGood = errors === 0 && manifests > 0
+  if (flags.json === true || !terminal.isInteractive)
+    resultJson(terminal, { ok: isGood, manifests, errors, warnings, diagnostics })
+  else {
+    const paint = terminal.paintResult
+    for (const diagnostic of diagnostics) for (const line of diagnosticLines(diagnostic, paint)) terminal.result(line)
+    const summary = `${plural(manifests, "manifest")}, ${plural(errors, "error")}, ${plural(warnings, "warning")}`
+    terminal.result(isGood ? paint.green(summary) : paint.red(summary))
+  }
+  if (manifests === 0) terminal.say(`caisson: ${says.noManifests} in ${paths.map(visible).join(", ")}`)
+  return isGood ? exit.ok : exit.usage
+}

@@ -1,0 +1,50 @@
+/**
+ * Opening the host for one command, and closing it whatever happens.
+ *
+ * Guarantees: the host's code is loaded only by commands that need it; a host that cannot open ends the command with
+ * the reason's exit code, what is wrong and how to mend it, and leaves nothing open.
+ */
+import type { Host } from "../host/types.ts"
+import { reasons } from "../host/reasons.ts"
+import { diagnosticLines } from "./render/diagnostics.ts"
+import { type Terminal, visible } from "./terminal.ts"
+
+export interface HostFlags {
+  readonly manifests?: readonly string[]
+  readonly backend?: "namespace" | "docker"
+  /** a call is certain to follow */
+  readonly warm?: boolean
+}
+
+const tellStart = async (error: unknown, terminal: Terminal): Promise<number> => {
+  const { HostStartError } = await import("../host/config/start-error.ts")
+  if (!(error instanceof HostStartError)) throw error
+  terminal.say(`caisson: the host cannot start: ${visible(error.message)}`)
+  for (const diagnostic of error.diagnostics)
+    for (const line of diagnosticLines(diagnostic, terminal.paint)) terminal.say(line)
+  terminal.say(`fix: ${visible(error.fix)}`)
+  return reasons[error.code].exit
+}
+
+export const withHost = async (
+  flags: HostFlags,
+  terminal: Terminal,
+  use: (host: Host) => Promise<number>,
+): Promise<number> => {
+  const { createHost } = await import("../host/index.ts")
+  let host: Host
+  try {
+    host = await createHost({
+      ...(flags.manifests === undefined ? {} : { manifests: flags.manifests }),
+      ...(flags.backend === undefined ? {} : { backend: flags.backend }),
+      warm: flags.warm ?? false,
+    })
+  } catch (error) {
+    return tellStart(error, terminal)
+  }
+  try {
+    return await use(host)
+  } finally {
+    await host.close()
+  }
+}

@@ -1,0 +1,53 @@
+/**
+ * The command line's entry: words in, exit code out.
+ *
+ * Guarantees: ends the process with a code of the interface's table, after stdout is written out whole; a failure
+ * nobody foresaw is exit code 5 and one line, with the stack only under `CAISSON_DEBUG`.
+ */
+import { readFileSync } from "node:fs"
+import { CommanderError } from "commander"
+import { exit } from "./exit.ts"
+import { createProgram } from "./program.ts"
+import { createTerminal, visible } from "./terminal.ts"
+
+const version = (): string => {
+  const { version: text } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+    version: string
+  }
+  return text
+}
+
+const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
+  new Promise((resolve) => void stream.write("", () => resolve()))
+
+const perform = async (argv: readonly string[]): Promise<number> => {
+  let code: number = exit.usage
+  const terminal = createTerminal()
+  const program = createProgram(version(), terminal, (ended) => {
+    code = ended
+  })
+  if (argv.length === 0) {
+    program.outputHelp({ error: true })
+    return exit.usage
+  }
+  try {
+    await program.parseAsync([...argv], { from: "user" })
+    return code
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exit.ok : exit.usage
+    terminal.say(`caisson: ${visible(error instanceof Error ? error.message : String(error))}`)
+    if (process.env["CAISSON_DEBUG"] && error instanceof Error) terminal.say(visible(error.stack ?? ""))
+    return exit.hostBroken
+  }
+}
+
+export const main = async (argv: readonly string[]): Promise<never> => {
+  // A reader that went away (`caisson tools | head -1`) is no failure of ours.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) =>
+    process.exit(error.code === "EPIPE" ? exit.ok : exit.hostBroken),
+  )
+  const code = await perform(argv)
+  await flushed(process.stdout)
+  await flushed(process.stderr)
+  process.exit(code)
+}

@@ -1,0 +1,100 @@
+/**
+ * One call's end, for people: what changed, what was stopped, why it failed, where the proof is.
+ *
+ * Guarantees: every effect has its own line, deletions included; undeclared ones are marked; nothing a tool wrote can
+ * steer the terminal. Pure: an envelope in, lines out.
+ */
+import type { Envelope, ReportedEffect } from "../../host/types.ts"
+import type { JsonValue } from "../../manifest/types.ts"
+import type { Denial } from "../../sandbox/backend.ts"
+import type { EffectKind } from "../../sandbox/effects/types.ts"
+import { type Colors, visible } from "../terminal.ts"
+import { says } from "../words.ts"
+
+const letters: Record<EffectKind, string> = {
+  create: "A",
+  mkdir: "A",
+  modify: "M",
+  chmod: "M",
+  xattr: "M",
+  delete: "D",
+  rmdir: "D",
+  symlink: "L",
+  hardlink: "L",
+  rename: "R",
+  special: "!",
+}
+
+const octal = (mode: number | undefined): string =>
+  mode === undefined ? "?" : (mode & 0o7777).toString(8).padStart(4, "0")
+
+const detailOf = (effect: ReportedEffect): string => {
+  if (effect.kind === "rename" && effect.from !== undefined) return ` (from ${visible(effect.from)})`
+  if (effect.kind === "chmod" && effect.mode !== undefined)
+    return ` (mode ${octal(effect.mode.before)} → ${octal(effect.mode.after)})`
+  if (effect.kind === "mkdir" || effect.kind === "rmdir") return " (folder)"
+  if (effect.kind === "create" || effect.kind === "modify" || effect.kind === "delete")
+    return effect.size === undefined ? "" : ` (${effect.size} bytes)`
+  return ` (${effect.kind})`
+}
+
+const effectLine = (effect: ReportedEffect, paint: Colors): string => {
+  const letter = letters[effect.kind]
+  const colour = letter === "A" ? paint.green : letter === "D" ? paint.red : paint.yellow
+  const mark =
+    effect.refused !== undefined
+      ? paint.red(`refused: ${visible(effect.refused)}`)
+      : effect.declared
+        ? paint.dim("declared")
+        : paint.red("undeclared")
+  const end = effect.committed ? "" : paint.dim(", not committed")
+  return `  ${colour(letter)} ${visible(effect.path)}${paint.dim(detailOf(effect))}  ${mark}${end}`
+}
+
+const denialLine = (denial: Denial, paint: Colors): string => {
+  const times = denial.count > 1 ? ` ×${denial.count}` : ""
+  return `  ${paint.red("✗")} ${denial.layer} ${visible(denial.target)}${times}  ${paint.dim(visible(denial.reason))}`
+}
+
+const errorLines = (envelope: Extract<Envelope, { ok: false }>, paint: Colors): string[] => {
+  const { error } = envelope
+  const lines = [`${paint.red(paint.bold(error.code))}  ${visible(error.message)}`]
+  const stderr = error.details["stderr"]
+  if (typeof stderr === "string" && stderr.trim() !== "")
+    lines.push(
+      ...visible(stderr.trimEnd())
+        .split("\n")
+        .map((line) => paint.dim(`  | ${line}`)),
+    )
+  if (error.hint !== "") lines.push(`${paint.cyan("hint")}  ${visible(error.hint)}`)
+  return lines
+}
+
+const section = (title: string, lines: readonly string[], paint: Colors): string[] =>
+  lines.length === 0 ? [] : [paint.bold(title), ...lines]
+
+const driverText = ({ driver }: Envelope): string => (driver === undefined ? "" : ` · driver ${driver}`)
+
+/** Everything but the value. */
+export const envelopeLines = (envelope: Envelope, paint: Colors, plan = false): string[] => [
+  ...(envelope.ok ? [] : errorLines(envelope, paint)),
+  ...(envelope.effects.length === 0 && envelope.ok
+    ? [paint.dim(says.noEffects)]
+    : section(
+        "effects",
+        envelope.effects.map((effect) => effectLine(effect, paint)),
+        paint,
+      )),
+  ...section(
+    "denied",
+    envelope.denied.map((denial) => denialLine(denial, paint)),
+    paint,
+  ),
+  ...(envelope.notes ?? []).map((note) => `${paint.yellow("note")}  ${visible(note)}`),
+  ...(plan && envelope.ok ? [paint.yellow(says.planned)] : []),
+  paint.dim(`call ${envelope.call}${driverText(envelope)} · receipt ${envelope.receipt}`),
+]
+
+/** The value as a person wants it on a terminal: text as it is, anything else as indented JSON. */
+export const valueText = (value: JsonValue): string =>
+  typeof value === "string" ? visible(value.replace(/\n$/, "")) : visible(JSON.stringify(value, null, 2))

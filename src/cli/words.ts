@@ -1,0 +1,51 @@
+/** Every fixed word the command line says, in one place. Reason messages and hints live in src/host/reasons.ts. */
+
+export const about =
+  "The sealed execution host for agent tools: one tool call, enforced by the operating system, " +
+  "judged against its contract, settled or undone."
+
+export const commands = {
+  call: "run one tool call, sealed",
+  tools: "the tools that are registered, with availability and the reason when not available",
+  drivers: "the drivers that are registered, with availability and the reason when not available",
+  why: "which driver would serve the call, why each other was dropped, and the sealed profile it would get",
+  validate: "check manifests; every message names file, field path and fix",
+  doctor: "which controls are enforced here, proven by a canary each, and what to do about the rest",
+  receipts: "the receipts of the calls made on this data folder",
+  verify: "recompute the chain of receipts and name the first bad line",
+  egressProxy: "the egress proxy on its own",
+} as const
+
+export const options = {
+  input: "the tool's input: JSON, @FILE, or - for stdin (default: {})",
+  workspace: "the folder presented at /workspace",
+  user: "whose login state and grants apply (default: the OS user)",
+  manifests: "one more folder with manifests (repeatable); the bundled catalogue is always there",
+  backend: "namespace | docker",
+  driver: "pin a driver",
+  context: "per-call context as JSON",
+  plan: "run, show the effects, commit nothing",
+  yes: "approve what this call asks approval for",
+  json: "JSON alone on stdout (the default when stdout is no terminal)",
+  strict: "refuse what the compat mode lets pass with a warning",
+  call: "only the receipt of this call",
+  policy: "YAML or JSON file: egress, services, private, budgets",
+  listen: "HOST:PORT, PORT (on 127.0.0.1), or unix:PATH",
+} as const
+
+export const exitCodes = `Exit codes:
+  0  ok
+  1  the tool failed
+  2  invalid input, manifest or usage
+  3  refused: policy or contract violated; for verify: the receipts were tampered with
+  4  a person must act: login, setup, approval
+  5  the host cannot enforce or is broken (nothing was run, or nothing was committed)`
+
+export const says = {
+  cancelling: "cancelling; press again to end at once",
+  noEffects: "no effects on the workspace",
+  planned: "plan: nothing was committed",
+  noReceipts: "no receipts yet",
+  noManifests: "no manifests found",
+  working: "working",
+} as const

@@ -1,0 +1,124 @@
+/** The proxy command, spawned for real, dialling loopback only. */
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { writeFileSync } from "node:fs"
+import { createServer, request, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { afterEach, beforeEach, describe, expect, test } from "vitest"
+import { caisson, launcher, scratch } from "./run-caisson.ts"
+
+let room: ReturnType<typeof scratch>
+let origin: Server
+let child: ChildProcess | undefined
+
+beforeEach(async () => {
+  room = scratch()
+  origin = createServer((_, response) => response.end("from the origin"))
+  origin.listen(0, "127.0.0.1")
+  await once(origin, "listening")
+})
+
+afterEach(async () => {
+  if (child !== undefined && child.exitCode === null && child.signalCode === null) {
+    child.kill("SIGKILL")
+    await once(child, "exit")
+  }
+  child = undefined
+  origin.closeAllConnections()
+  origin.close()
+  room[Symbol.dispose]()
+})
+
+const policyFile = (name: string): string => {
+  const file = join(room.folder, "policy.yaml")
+  writeFileSync(
+    file,
+    `egress: ["${name}"]\nservices: { ${name}: "127.0.0.1:${(origin.address() as AddressInfo).port}" }\n`,
+  )
+  return file
+}
+
+interface Running {
+  readonly child: ChildProcess
+  readonly port: number
+  /** Resolves with the next line that matches. */
+  readonly hears: (pattern: RegExp) => Promise<string>
+  readonly stdout: string[]
+}
+
+const start = async (policy: string): Promise<Running> => {
+  const started = spawn(process.execPath, [launcher, "egress-proxy", "--policy", policy, "--listen", "127.0.0.1:0"], {
+    stdio: ["ignore", "pipe", "pipe"],
+  })
+  child = started
+  const stdout: string[] = []
+  createInterface({ input: started.stdout }).on("line", (line) => stdout.push(line))
+  const lines = createInterface({ input: started.stderr })[Symbol.asyncIterator]()
+  const hears = async (pattern: RegExp): Promise<string> => {
+    for (let next = await lines.next(); next.done !== true; next = await lines.next())
+      if (pattern.test(next.value)) return next.value
+    throw new Error(`the proxy ended without saying ${pattern}`)
+  }
+  const port = Number(/:(\d+)$/.exec(await hears(/listens on/))?.[1])
+  return { child: started, port, hears, stdout }
+}
+
+const fetchThrough = (port: number, url: string): Promise<{ status: number | undefined; body: string }> =>
+  new Promise((resolve, reject) => {
+    const sent = request(
+      { host: "127.0.0.1", port, method: "GET", path: url, headers: { host: new URL(url).host } },
+      (response) => {
+        let body = ""
+        response
+          .setEncoding("utf8")
+          .on("data", (chunk: string) => (body += chunk))
+          .on("end", () => resolve({ status: response.statusCode, body }))
+      },
+    )
+    sent.on("error", reject).end()
+  })
+
+describe("caisson egress-proxy", () => {
+  test("passes declared hosts, refuses others, tells each verdict on stdout, and ends with 0 on SIGTERM", async () => {
+    const proxy = await start(policyFile("good.test"))
+    expect(await fetchThrough(proxy.port, "http://good.test/")).toEqual({ status: 200, body: "from the origin" })
+    expect((await fetchThrough(proxy.port, "http://bad.test/")).status).toBe(403)
+    proxy.child.kill("SIGTERM")
+    const [code] = (await once(proxy.child, "close")) as [number | null]
+    expect(code).toBe(0)
+    const verdicts = proxy.stdout.map((line) => JSON.parse(line) as { decision: string; host: string })
+    expect(verdicts).toEqual([
+      expect.objectContaining({ decision: "allow", host: "good.test" }),
+      expect.objectContaining({ decision: "deny", host: "bad.test" }),
+    ])
+  })
+
+  test("reads the policy again on SIGHUP, and keeps the old one when the new one is bad", async () => {
+    const proxy = await start(policyFile("good.test"))
+    policyFile("other.test")
+    proxy.child.kill("SIGHUP")
+    await proxy.hears(/the new policy holds/)
+    expect((await fetchThrough(proxy.port, "http://good.test/")).status).toBe(403)
+    expect((await fetchThrough(proxy.port, "http://other.test/")).status).toBe(200)
+    writeFileSync(join(room.folder, "policy.yaml"), "egress: [OTHER.test]\n")
+    proxy.child.kill("SIGHUP")
+    await proxy.hears(/the old policy stays/)
+    expect((await fetchThrough(proxy.port, "http://other.test/")).status).toBe(200)
+  })
+
+  test.each([
+    ["egress: [GOOD.test]\n", /write "good\.test"/],
+    ["egres: [good.test]\n", /did you mean `egress`/],
+    ["egress: [good.test]\nsubstitutions: [x]\n", /secrets do not belong/],
+    ["egress: [*a]\n", /policy\.yaml/],
+  ])("refuses %j with exit code 2 and names what to mend", async (text, message) => {
+    const file = join(room.folder, "policy.yaml")
+    writeFileSync(file, text)
+    const { code, stdout, stderr } = await caisson(["egress-proxy", "--policy", file, "--listen", "127.0.0.1:0"])
+    expect(stderr).toMatch(message)
+    expect(stdout).toBe("")
+    expect(code).toBe(2)
+  })
+})

@@ -1,0 +1,97 @@
+import { spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, test } from "vitest"
+import { caisson, launcher, scratch } from "./run-caisson.ts"
+
+const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+  version: string
+}
+const asked = ["call", "why", "tools", "drivers", "validate", "doctor", "receipts", "verify", "egress-proxy"]
+
+describe("help and version", () => {
+  test("--help lists every command that exists, on stdout", async () => {
+    const { code, stdout, stderr } = await caisson(["--help"])
+    expect(code).toBe(0)
+    expect(stderr).toBe("")
+    for (const name of asked) expect(stdout).toMatch(new RegExp(`^ {2}${name} `, "m"))
+    expect(stdout).toContain("Exit codes:")
+  })
+
+  test.each(asked)("%s has --help and --version", async (name) => {
+    const help = await caisson([name, "--help"])
+    expect(help.code).toBe(0)
+    expect(help.stdout).toContain(`Usage: caisson ${name}`)
+    const told = await caisson([name, "--version"])
+    expect(told).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" })
+  })
+
+  test("without a word it shows the help on stderr and ends with 2", async () => {
+    const { code, stdout, stderr } = await caisson([])
+    expect(code).toBe(2)
+    expect(stdout).toBe("")
+    expect(stderr).toContain("Usage: caisson")
+  })
+})
+
+describe("bad usage", () => {
+  test.each([
+    [["cal", "json.query"], /unknown command 'cal'[\s\S]*call/],
+    [["serve"], /unknown command 'serve'/],
+    [["call"], /missing required argument 'tool'/],
+    [["call", "a", "b"], /too many arguments/],
+    [["call", "a", "--nope"], /unknown option '--nope'/],
+    [["call", "a", "--backend", "vm"], /namespace, docker/],
+    [["call", "a", "-i", '{"a": }'], /the input is not JSON: unexpected "}" at line 1, column 7/],
+    [["call", "a", "-i", "@/no/such/file"], /cannot be read/],
+    [["call", "a", "--context", "[1]"], /must be a JSON object/],
+    [["egress-proxy"], /required option/],
+  ])("%j ends with 2, says why on stderr and nothing on stdout", async (args, message) => {
+    const { code, stdout, stderr } = await caisson(args)
+    expect(stderr).toMatch(message)
+    expect(stdout).toBe("")
+    expect(code).toBe(2)
+  })
+
+  test("bad JSON from stdin names line and column", async () => {
+    const { code, stderr } = await caisson(["call", "a", "-i", "-"], { input: '{\n  "a": nul\n}' })
+    expect(stderr).toContain('stdin is not JSON: unexpected "n" at line 2, column 8')
+    expect(code).toBe(2)
+  })
+})
+
+describe("the launcher", () => {
+  test("is ES5, so that an old Node gets as far as the message", () => {
+    const text = readFileSync(launcher, "utf8").replace(/\/\*[\s\S]*?\*\//g, "")
+    expect(text).not.toMatch(/=>|\b(let|const|class|async|await)\b|import\(|`|,\s*\)/)
+  })
+
+  const oldNode = "/usr/bin/node"
+  const isOld =
+    Number(/^v(\d+)/.exec(spawnSync(oldNode, ["--version"], { encoding: "utf8" }).stdout ?? "")?.[1] ?? 99) < 24
+
+  test("starts the bundled Node from an old one and ends as it ended", async ({ skip }) => {
+    if (!isOld) skip("needs an old Node at /usr/bin/node")
+    expect(await caisson(["--version"], { node: oldNode })).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" })
+    expect((await caisson(["nonsense"], { node: oldNode })).code).toBe(2)
+  })
+
+  test("prefers the Node that CAISSON_NODE names", async ({ skip }) => {
+    if (!isOld) skip("needs an old Node at /usr/bin/node")
+    expect((await caisson(["--version"], { node: oldNode, env: { CAISSON_NODE: process.execPath } })).code).toBe(0)
+  })
+
+  test("passes signals on to the Node it started", async ({ skip }) => {
+    if (!isOld) skip("needs an old Node at /usr/bin/node")
+    using room = scratch()
+    const policy = join(room.folder, "policy.yaml")
+    writeFileSync(policy, "egress: []\n")
+    const args = [launcher, "egress-proxy", "--policy", policy, "--listen", "127.0.0.1:0"]
+    const child = spawn(oldNode, args, { stdio: ["ignore", "ignore", "pipe"] })
+    const closed = once(child, "close")
+    await once(child.stderr, "data")
+    child.kill("SIGTERM")
+    expect(await closed).toEqual([0, null])
+  })
+})

@@ -1,0 +1,95 @@
+/** Every example of every bundled tool, through `host.call`, in a real sandbox. */
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createServer, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { parse } from "yaml"
+import { createHost } from "../../src/host/index.ts"
+import type { Host, ToolListing } from "../../src/host/types.ts"
+import type { JsonObject, JsonValue } from "../../src/manifest/types.ts"
+import { furnish } from "./catalogue-workspaces.ts"
+
+interface Example {
+  readonly name: string
+  readonly input: JsonObject
+  readonly output?: JsonValue
+}
+interface Written {
+  readonly file: string
+  readonly id: string
+  readonly examples?: readonly Example[]
+}
+
+const catalogue = fileURLToPath(new URL("../../manifests", import.meta.url))
+const written = globSync("**/TOOL.md", { cwd: catalogue })
+  .map((name) => join(catalogue, name))
+  .map(
+    (file): Written => ({
+      file,
+      ...(parse(readFileSync(file, "utf8").split("---\n")[1] ?? "") as Omit<Written, "file">),
+    }),
+  )
+  .sort((a, b) => (a.id < b.id ? -1 : 1))
+const examples = written.flatMap((tool) => (tool.examples ?? []).map((example) => ({ tool, example })))
+const page = "<title>a small page</title>\n"
+
+let scratch: string
+let host: Host
+let server: Server
+let tools: ReadonlyMap<string, ToolListing>
+
+beforeAll(async () => {
+  scratch = mkdtempSync(join(tmpdir(), "caisson-catalogue-"))
+  server = createServer((_, response) => response.end(page))
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const { port } = server.address() as AddressInfo
+  const config = join(scratch, "caisson.yaml")
+  // The one host that an example dials is mapped to a server of this test's own.
+  writeFileSync(config, `egress:\n  services:\n    example.com: 127.0.0.1:${port}\n`)
+  host = await createHost({ data: join(scratch, "data"), config })
+  tools = new Map((await host.tools()).map((tool) => [tool.contract.id, tool]))
+})
+
+afterAll(async () => {
+  await host?.close()
+  await new Promise((resolve) => server.close(resolve))
+  rmSync(scratch, { recursive: true, force: true })
+})
+
+describe("the bundled catalogue", () => {
+  test("loads without a single finding", () => {
+    expect(host.diagnostics().filter((diagnostic) => diagnostic.file.startsWith(catalogue))).toEqual([])
+  })
+
+  test("registers every tool in the folder, each with a driver and an example", () => {
+    expect([...tools.keys()].sort()).toEqual(written.map((tool) => tool.id))
+    for (const tool of written) {
+      expect(tool.examples ?? [], tool.id).not.toHaveLength(0)
+      expect(tools.get(tool.id)?.drivers, tool.id).not.toHaveLength(0)
+    }
+  })
+
+  test.for(examples)("$tool.id: $example.name", async ({ tool, example }, { skip }) => {
+    const { id } = tool
+    const listing = tools.get(id)
+    if (listing?.availability.available === false) skip(`${listing.availability.reason}; ${listing.availability.fix}`)
+    const workspace = join(scratch, "workspaces", `${id}-${example.name.replaceAll(" ", "-")}`)
+    furnish(id, tool.file, workspace)
+    const envelope = await host.call({ tool: id, input: example.input, workspace, approve: true })
+    expect(envelope).toMatchObject({ ok: true })
+    if (!envelope.ok) return
+    if (Object.hasOwn(example, "output")) expect(envelope.value).toEqual(example.output)
+    if (id === "http.fetch") expect(envelope.value).toBe(page)
+    const mutates = listing?.contract.mutates ?? []
+    if (mutates.length === 0) expect(envelope.effects).toEqual([])
+    else {
+      expect(envelope.effects).not.toHaveLength(0)
+      for (const effect of envelope.effects) expect(effect).toMatchObject({ declared: true, committed: true })
+    }
+    expect(envelope.denied).toEqual([])
+    expect(envelope.receipt).toMatch(/^sha256:[0-9a-f]{64}$/)
+  })
+})

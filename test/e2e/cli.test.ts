@@ -1,0 +1,252 @@
+/** The command line, spawned for real, over real sandboxes. */
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { execa } from "execa"
+import { afterEach, beforeEach, describe, expect, test } from "vitest"
+import type { Envelope } from "../../src/host/types.ts"
+import { caisson, type Ended, launcher, scratch } from "../cli/run-caisson.ts"
+
+const tour = fileURLToPath(new URL("../../tour", import.meta.url))
+
+let room: ReturnType<typeof scratch>
+let workspace: string
+let env: Record<string, string>
+
+const run = (args: readonly string[], input?: string): Promise<Ended> =>
+  caisson(args, { env, cwd: workspace, ...(input === undefined ? {} : { input }) })
+const envelopeOf = (ended: Ended): Envelope => JSON.parse(ended.stdout) as Envelope
+const files = (): string[] => readdirSync(workspace, { recursive: true, encoding: "utf8" }).sort()
+
+beforeEach(() => {
+  room = scratch()
+  workspace = join(room.folder, "workspace")
+  mkdirSync(workspace)
+  env = { CAISSON_DATA: join(room.folder, "data") }
+})
+afterEach(() => room[Symbol.dispose]())
+
+/** A driver for the test's own use, over a program of the system. */
+const writeDriver = (id: string, bin: string, argv: readonly string[]): string => {
+  const folder = join(room.folder, "manifests", id)
+  mkdirSync(folder, { recursive: true })
+  const front = (...lines: string[]): string => `---\n${lines.join("\n")}\n---\n`
+  const head = [`name: ${id}`, "description: Of this test.", "version: 1.0.0"]
+  writeFileSync(
+    join(folder, "TOOL.md"),
+    front(...head, `id: test.${id}`, "inputs: { type: object }", "outputs: { type: string }", "timeout_ms: 60000"),
+  )
+  const metadata = JSON.stringify({ cli: { argv, output_format: "text" } })
+  writeFileSync(
+    join(folder, "DRIVER.md"),
+    front(
+      ...head,
+      `id: ${id}`,
+      "kind: cli",
+      `bin: ${bin}`,
+      "install: [{ method: apt, package: coreutils }]",
+      `version_check: { cmd: ${bin} --version, parse: 'coreutils\\) ([0-9.]+)', range: '>=8' }`,
+      "sandbox:",
+      "  network: { egress: [] }",
+      "  fs: { read: [], write: [], deny: [] }",
+      "  exec: { allow: false }",
+      "  env: { pass: [] }",
+      "implements:",
+      `  - { tool: ./TOOL.md, version: ^1.0.0, metadata: ${metadata} }`,
+    ),
+  )
+  return join(room.folder, "manifests")
+}
+
+describe("caisson call", () => {
+  test("prints the envelope alone on stdout, nothing on stderr, and ends with 0", async () => {
+    const ended = await run(["call", "hash.sha256", "-i", '{"files": ["a.txt"]}'])
+    expect(envelopeOf(ended)).toMatchObject({ ok: false })
+    writeFileSync(join(workspace, "a.txt"), "hello\n")
+    const good = await run(["call", "hash.sha256", "-i", '{"files": ["a.txt"]}'])
+    expect(good.code).toBe(0)
+    expect(good.stderr).toBe("")
+    expect(envelopeOf(good)).toMatchObject({
+      ok: true,
+      value: expect.stringContaining("5891b5b522d5df08"),
+      driver: "sha256sum@1",
+      effects: [],
+      denied: [],
+    })
+  })
+
+  test("takes its input from a file and from stdin", async () => {
+    writeFileSync(join(workspace, "a.txt"), "hello\n")
+    writeFileSync(join(workspace, "input.json"), '{"files": ["a.txt"]}')
+    expect((await run(["call", "hash.sha256", "-i", "@input.json"])).code).toBe(0)
+    expect((await run(["call", "hash.sha256", "-i", "-"], '{"files": ["a.txt"]}')).code).toBe(0)
+  })
+
+  test("commits a declared write", async () => {
+    const ended = await run(["call", "file.write", "-i", '{"path": "a.txt", "content": "hello"}'])
+    expect(ended.code).toBe(0)
+    expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("hello")
+    expect(envelopeOf(ended).effects).toEqual([
+      expect.objectContaining({ kind: "create", path: "a.txt", declared: true, committed: true }),
+    ])
+  })
+
+  test("shows the effects of a plan and commits none", async () => {
+    const ended = await run(["call", "file.write", "--plan", "-i", '{"path": "a.txt", "content": "hello"}'])
+    expect(ended.code).toBe(0)
+    expect(envelopeOf(ended).effects).toEqual([
+      expect.objectContaining({ path: "a.txt", declared: true, committed: false }),
+    ])
+    expect(files()).toEqual([])
+  })
+
+  test("ends with 1 when the tool fails", async () => {
+    const ended = await run(["call", "file.read", "-i", '{"path": "missing.txt"}'])
+    expect(ended.code).toBe(1)
+    expect(envelopeOf(ended)).toMatchObject({ ok: false, error: { code: "cat:unreadable" } })
+    expect(ended.stderr).toContain("cat:unreadable")
+  })
+
+  test.each([
+    [["call", "no.such-tool"], "not_found"],
+    [["call", "file.read", "-i", '{"path": 3}'], "input_invalid"],
+    [["call", "file.read", "-i", '{"path": "../secret"}'], "input_invalid"],
+  ])("ends with 2 for %j, with an envelope and a receipt", async (args, code) => {
+    const ended = await run(args)
+    expect(ended.code).toBe(2)
+    expect(envelopeOf(ended)).toMatchObject({ ok: false, error: { code }, receipt: expect.stringMatching(/^sha256:/) })
+  })
+
+  test("ends with 3 and leaves the workspace alone when the contract is violated", async () => {
+    mkdirSync(join(workspace, "notes"))
+    writeFileSync(join(workspace, "ledger.csv"), "1\n")
+    const ended = await run(["call", "tour.tidy", "--manifests", tour, "-i", '{"name": "a", "text": "b"}'])
+    expect(ended.code).toBe(3)
+    const envelope = envelopeOf(ended)
+    expect(envelope).toMatchObject({ ok: false, error: { code: "undeclared_write" } })
+    const undeclared = envelope.effects
+      .filter((effect) => !effect.declared)
+      .map((effect) => `${effect.kind} ${effect.path}`)
+    expect(undeclared.sort()).toEqual(["create .bashrc", "create settings.conf", "delete ledger.csv"])
+    expect(envelope.effects.every((effect) => !effect.committed)).toBe(true)
+    expect(files()).toEqual(["ledger.csv", "notes"])
+  })
+
+  test("ends with 5 when the pinned driver is not there", async () => {
+    expect((await run(["call", "file.read", "--driver", "nobody", "-i", '{"path": "a"}'])).code).toBe(5)
+  })
+})
+
+/** Processes that are the program itself, not what starts it. */
+const processesOf = (program: string, argument: string): string[] =>
+  readdirSync("/proc").filter((pid) => {
+    try {
+      const [name, ...rest] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")
+      return name?.endsWith(`/${program}`) === true && rest.includes(argument)
+    } catch {
+      return false
+    }
+  })
+
+const until = async (holds: () => boolean): Promise<void> => {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+describe("Ctrl-C", () => {
+  test.each(["SIGINT", "SIGTERM"] as const)(
+    "%s cancels the call, prints its envelope and leaves no process",
+    async (signal) => {
+      const seconds = String((signal === "SIGINT" ? 100_000 : 200_000) + process.pid)
+      const manifests = writeDriver("sleeper", "sleep", [seconds])
+      const child = spawn(process.execPath, [launcher, "call", "test.sleeper", "--manifests", manifests], {
+        cwd: workspace,
+        env: { ...process.env, ...env },
+        stdio: ["ignore", "pipe", "pipe"],
+      })
+      let stdout = ""
+      child.stdout.setEncoding("utf8").on("data", (chunk: string) => (stdout += chunk))
+      const closed = once(child, "close") as Promise<[number | null]>
+      await until(() => processesOf("sleep", seconds).length > 0 || child.exitCode !== null)
+      child.kill(signal)
+      const [code] = await closed
+      expect(JSON.parse(stdout)).toMatchObject({ ok: false, error: { code: "cancelled" }, effects: [] })
+      expect(code).toBe(1)
+      await until(() => processesOf("sleep", seconds).length === 0)
+    },
+  )
+})
+
+describe("listings", () => {
+  test("tools and drivers are JSON on a pipe, with availability", async () => {
+    const tools = JSON.parse((await run(["tools"])).stdout) as { id: string; availability: { available: boolean } }[]
+    expect(tools.find((tool) => tool.id === "file.read")).toMatchObject({
+      drivers: ["cat@1"],
+      availability: { available: true },
+    })
+    const drivers = JSON.parse((await run(["drivers"])).stdout) as { id: string }[]
+    expect(drivers.map((driver) => driver.id)).toContain("cat")
+  })
+
+  test("a tool whose program is missing is listed with the reason and the fix", async () => {
+    const manifests = writeDriver("nothing", "no-such-program-anywhere", [])
+    const { stdout } = await run(["tools", "--manifests", manifests])
+    const tools = JSON.parse(stdout) as { id: string; availability: unknown }[]
+    expect(tools.find((tool) => tool.id === "test.nothing")?.availability).toMatchObject({
+      available: false,
+      code: "tool_unavailable",
+      fix: expect.stringMatching(/\S/),
+    })
+  })
+
+  test("why names the driver, the phase of each other one, and the sealed profile", async () => {
+    const { code, stdout } = await run(["why", "file.read", "-i", '{"path": "a"}'])
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({
+      selected: expect.stringContaining("cat"),
+      rows: [expect.objectContaining({ phase: "selected" })],
+      profile: { network: "none" },
+    })
+  })
+})
+
+describe("evidence", () => {
+  test("receipts lists each call, verify holds, and a changed line is named with exit code 3", async () => {
+    const first = envelopeOf(await run(["call", "file.write", "-i", '{"path": "a.txt", "content": "x"}']))
+    await run(["call", "file.read", "-i", '{"path": "nope"}'])
+    const receipts = JSON.parse((await run(["receipts"])).stdout) as unknown[]
+    expect(receipts).toHaveLength(2)
+    const one = JSON.parse((await run(["receipts", "--call", first.call])).stdout) as { hash: string }[]
+    expect(one.map((entry) => `sha256:${entry.hash}`)).toEqual([first.receipt])
+    expect((await run(["receipts", "--call", "01J0000000000000000000000"])).code).toBe(2)
+    expect((await run(["verify"])).code).toBe(0)
+
+    const log = join(env["CAISSON_DATA"] ?? "", "audit", "audit-log.jsonl")
+    writeFileSync(log, readFileSync(log, "utf8").replace("file.write", "file.wrote"))
+    const verdict = await run(["verify"])
+    expect(verdict.code).toBe(3)
+    expect(JSON.parse(verdict.stdout)).toMatchObject({ ok: false, line: 1 })
+  })
+})
+
+describe("on a terminal", () => {
+  test("the value is for people, with effects and receipt, and NO_COLOR holds", async ({ skip }) => {
+    const hasScript = (await execa("script", ["--version"], { reject: false })).exitCode === 0
+    if (!hasScript) skip("needs script(1) to make a terminal")
+    const command = `${process.execPath} ${launcher} call file.write -i '{"path": "a.txt", "content": "hello"}'`
+    const colored = await execa("script", ["-qec", command, "/dev/null"], {
+      cwd: workspace,
+      env: { ...env, TERM: "xterm" },
+    })
+    expect(colored.stdout).toMatch(/A.*a\.txt.*declared/)
+    expect(colored.stdout).toContain("receipt sha256:")
+    expect(colored.stdout).toContain("\u001b[")
+    const plain = await execa("script", ["-qec", command, "/dev/null"], {
+      cwd: workspace,
+      env: { ...env, TERM: "xterm", NO_COLOR: "1" },
+    })
+    expect(plain.stdout).not.toContain("\u001b[3")
+    expect(plain.stdout).not.toContain('"ok"')
+  })
+})
