@@ -1,0 +1,37 @@
+/** Interleaved measurements on a noisy machine: medians and ratios, never absolutes to quote. */
+export interface Subject {
+  readonly name: string
+  readonly run: () => Promise<void>
+}
+export interface Measured {
+  readonly name: string
+  readonly median: number
+  readonly p90: number
+}
+const quantile = (sorted: readonly number[], q: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN
+
+/** Run every subject in turn, `rounds` times, with a short rest so that one's clean-up is not another's cost. */
+export const interleave = async (subjects: readonly Subject[], rounds: number, restMs = 25): Promise<Measured[]> => {
+  const times = new Map(subjects.map(({ name }) => [name, [] as number[]]))
+  for (const { run } of subjects) await run()
+  for (let round = 0; round < rounds; round += 1) {
+    for (const { name, run } of subjects) {
+      const start = performance.now()
+      await run()
+      times.get(name)?.push(performance.now() - start)
+      await new Promise((resolve) => setTimeout(resolve, restMs))
+    }
+  }
+  return [...times].map(([name, values]) => {
+    const sorted = values.toSorted((a, b) => a - b)
+    return { name, median: quantile(sorted, 0.5), p90: quantile(sorted, 0.9) }
+  })
+}
+export const printTable = (title: string, rows: readonly Measured[], base: string): void => {
+  const reference = rows.find(({ name }) => name === base)?.median ?? Number.NaN
+  console.log(`\n${title} (median ms · p90 · ratio to ${base})`)
+  for (const { name, median, p90 } of rows) console.log(`  ${name.padEnd(44)} ${median.toFixed(2).padStart(9)} ${p90.toFixed(2).padStart(9)} ${(median / reference).toFixed(2).padStart(7)}`)
+}
+export const bar = (text: string, ratio: number, limit: number): void => {
+  console.log(`  ${ratio <= limit ? "met " : "MISSED"} ${text}: ${ratio.toFixed(2)} (bar ${limit})`)
+}
