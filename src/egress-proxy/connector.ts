@@ -1,0 +1,121 @@
+/**
+ * Route → vetted addresses → a `Connector`, the only thing in this room that dials.
+ *
+ * Guarantees: a name is resolved once per connection; every address of the answer is vetted, and one bad address
+ * refuses them all; the connector holds the vetted addresses and can dial nothing else. Resolving and dialling
+ * together take no longer than the deadline.
+ * Assumes: `dial` connects to exactly the address it is given (the default one does).
+ */
+import { connect, type Socket } from "node:net"
+import { type IpAddress, parseIp } from "./address.ts"
+import type { Deadline } from "./deadline.ts"
+import type { Route } from "./decide.ts"
+import { addressVerdict, type CompiledPolicy } from "./policy.ts"
+import type { ReasonCode } from "./reasons.ts"
+import type { Dial, Resolve } from "./types.ts"
+
+export type Outcome<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly code: ReasonCode }
+
+export interface Connected {
+  readonly socket: Socket
+  readonly address: string
+}
+export interface Connector {
+  dial(deadline: Deadline): Promise<Outcome<Connected>>
+}
+
+export const systemDial: Dial = (address, port) => connect({ host: address, port, allowHalfOpen: true, noDelay: true })
+
+/** Rejects when the deadline expires; the work goes on unseen, its late result is handed to `late`. */
+function within<T>(work: Promise<T>, deadline: Deadline, late: (value: T) => void): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onExpired = () => {
+      work.then(late, () => {})
+      reject(new Error("deadline"))
+    }
+    deadline.onExpired(onExpired)
+    const settled = () => deadline.off(onExpired)
+    work.then(resolve, reject).then(settled, settled)
+  })
+}
+
+export async function vet(
+  policy: CompiledPolicy,
+  route: Extract<Route, { kind: "resolve" }>,
+  resolve: Resolve,
+  deadline: Deadline,
+): Promise<Outcome<readonly IpAddress[]>> {
+  let answer: readonly string[]
+  try {
+    answer = await within((async () => resolve(route.name))(), deadline, () => {})
+  } catch {
+    return { ok: false, code: "dns_failure" }
+  }
+  const addresses = Array.isArray(answer)
+    ? answer.map((text) => (typeof text === "string" ? parseIp(text) : undefined))
+    : []
+  if (addresses.length === 0 || !addresses.every((ip) => ip !== undefined)) return { ok: false, code: "dns_failure" }
+  return vetAnswer(policy, addresses, route.port)
+}
+
+/** All addresses of an answer must be dialable; one that is not refuses them all. */
+export function vetAnswer(
+  policy: CompiledPolicy,
+  addresses: readonly IpAddress[],
+  port: number,
+): Outcome<readonly IpAddress[]> {
+  const forbidden = addresses.map((ip) => addressVerdict(policy, ip, port))
+  const first = forbidden.find((found) => found !== undefined)
+  if (first === undefined) return { ok: true, value: addresses }
+  if (!forbidden.includes(undefined)) return { ok: false, code: `resolved_${first}` }
+  if (!policy.off.has("answer.mixed")) return { ok: false, code: "mixed_answer" }
+  return { ok: true, value: addresses.filter((_, index) => forbidden[index] === undefined) }
+}
+
+export function createConnector(
+  addresses: readonly IpAddress[],
+  port: number,
+  dial: Dial,
+  attempts: number,
+): Connector {
+  return {
+    async dial(deadline) {
+      for (const ip of addresses.slice(0, attempts)) {
+        const socket = await attempt(ip.text, port, dial, deadline)
+        if (socket !== undefined) return { ok: true, value: { socket, address: ip.text } }
+        if (deadline.expired) return { ok: false, code: "connect_timeout" }
+      }
+      return { ok: false, code: "connect_failed" }
+    },
+  }
+}
+
+async function attempt(address: string, port: number, dial: Dial, deadline: Deadline): Promise<Socket | undefined> {
+  const drop = (socket: Socket) => {
+    socket.on("error", () => {})
+    socket.destroy()
+  }
+  let socket: Socket
+  try {
+    const dialled = dial(address, port)
+    socket = dialled instanceof Promise ? await within(dialled, deadline, drop) : dialled
+  } catch {
+    return undefined
+  }
+  socket.on("error", () => {})
+  socket.allowHalfOpen = true
+  if (socket.destroyed) return undefined
+  if (socket.connecting !== true) return socket
+  const connected = await new Promise<boolean>((resolve) => {
+    const settle = () => {
+      deadline.off(settle)
+      socket.off("connect", settle).off("close", settle)
+      resolve(!socket.connecting && !socket.destroyed)
+    }
+    socket.on("connect", settle).on("close", settle)
+    deadline.onExpired(settle)
+  })
+  if (connected) return socket
+  drop(socket)
+  return undefined
+}

@@ -1,0 +1,80 @@
+/**
+ * The sandbox's resolver: declared names get a synthetic address, every other name a no, at once.
+ *
+ * Guarantees: no query ever leaves this process, so a name can carry nothing out; each refused name is a verdict.
+ * Assumes: the connections to the addresses it hands out come back through `transparent.ts`.
+ */
+import type { Socket as UdpSocket, RemoteInfo } from "node:dgram"
+import type { Socket } from "node:net"
+import { parseHost } from "./authority.ts"
+import { declaredPorts, isReservedName } from "./decide.ts"
+import { answer, type DnsQuery, parseQuery } from "./dns/message.ts"
+import type { SyntheticAddresses } from "./dns/synthetic.ts"
+import { createDnsStreamReader, frameDnsMessage } from "./dns/tcp-framing.ts"
+import type { Gate } from "./gate.ts"
+
+/** The reply to one message, or nothing. */
+export function respondToQuery(gate: Gate, names: SyntheticAddresses, message: Buffer): Buffer | undefined {
+  const parsed = parseQuery(message)
+  if (!parsed.ok) {
+    gate.refuse({ protocol: "dns", code: "bad_dns" })
+    return parsed.reply
+  }
+  const { query } = parsed
+  const host = query.name === undefined ? undefined : parseHost(query.name)
+  if (host?.ok === true && host.value.kind === "name") {
+    const { name } = host.value
+    const ports = declaredPorts(gate.policy, name)
+    const open = ports.length > 0 && (gate.policy.services.has(name) || !isReservedName(gate.policy, name))
+    if (open) {
+      const address = names.addressFor(name)
+      return address === undefined ? answer(query, { kind: "failure" }) : answer(query, { kind: "declared", address })
+    }
+    if (!isReverse(name))
+      gate.refuse({
+        protocol: "dns",
+        code: isReservedName(gate.policy, name) ? "reserved_name" : "host_not_allowed",
+        host: name,
+      })
+  } else {
+    gate.refuse({ protocol: "dns", code: host === undefined || host.ok ? "bad_byte" : host.code, host: shown(query) })
+  }
+  return answer(query, { kind: "undeclared" })
+}
+
+/** Programs ask for the names of addresses on their own; that is answered no, and is nobody's attempt to get out. */
+const isReverse = (name: string): boolean => name.endsWith(".in-addr.arpa") || name.endsWith(".ip6.arpa")
+
+const shown = (query: DnsQuery): string => query.display.slice(0, 255)
+
+export function serveDnsUdp(gate: Gate, names: () => SyntheticAddresses, socket: UdpSocket): () => void {
+  const onMessage = (message: Buffer, from: RemoteInfo) => {
+    const reply = respondToQuery(gate, names(), message)
+    if (reply !== undefined) socket.send(reply, from.port, from.address, () => {})
+  }
+  const onError = () => {}
+  socket.on("message", onMessage)
+  socket.on("error", onError)
+  return () => {
+    socket.off("message", onMessage)
+    socket.off("error", onError)
+  }
+}
+
+export function serveDnsTcp(gate: Gate, names: () => SyntheticAddresses, socket: Socket): void {
+  const reader = createDnsStreamReader()
+  socket.setTimeout(gate.limits.headMs, () => socket.destroy())
+  socket.on("data", (chunk: Buffer) => {
+    const step = reader.push(chunk)
+    if (step.state === "bad") {
+      gate.refuse({ protocol: "dns", code: "bad_dns" })
+      return socket.destroy()
+    }
+    for (const message of step.messages) {
+      const reply = respondToQuery(gate, names(), message)
+      if (reply !== undefined) socket.write(frameDnsMessage(reply))
+      if (socket.writableLength > gate.limits.unreadBytes) return socket.destroy()
+    }
+  })
+  socket.on("end", () => socket.end())
+}

@@ -1,0 +1,207 @@
+/**
+ * The one way from a parsed request to an open upstream socket: decide, budget, resolve, vet, dial, record.
+ *
+ * Guarantees: a refused name causes no DNS query and no dial; an allow is recorded before a byte flows, and not
+ * acted on when it cannot be; work begun under an older policy generation never yields a socket. Everything that is
+ * begun here ends: by the connect timeout, by the client going away, by a policy change, or by closing.
+ */
+import type { Duplex } from "node:stream"
+import type { Socket } from "node:net"
+import type { IpAddress } from "./address.ts"
+import type { Authority } from "./authority.ts"
+import { type BudgetMeter, type BudgetName, createBudgetMeter } from "./budgets.ts"
+import { type Connected, createConnector, type Outcome, vet } from "./connector.ts"
+import { Deadline } from "./deadline.ts"
+import { decide, type NameVerdict, type Route } from "./decide.ts"
+import type { ProxyLimits } from "./limits.ts"
+import { createPassages, type Passage, type Passages } from "./passages.ts"
+import type { CompiledPolicy, Grant } from "./policy.ts"
+import type { ReasonCode } from "./reasons.ts"
+import type { Interceptor } from "./secure.ts"
+import { createTurnstile } from "./turnstile.ts"
+import type { Dial, EgressBudgets, Protocol, Resolve, Verdict } from "./types.ts"
+import type { VerdictFacts, VerdictLog } from "./verdict-log.ts"
+
+export interface OpenRequest {
+  readonly protocol: Protocol
+  readonly target: Authority
+  readonly client: Duplex
+  /** another connection for a request that is counted and recorded elsewhere: only refusals are recorded */
+  readonly quiet?: boolean
+  /** said along with an allow, as the verdict's hint */
+  readonly note?: string
+}
+
+export type Opened =
+  | {
+      readonly ok: true
+      readonly upstream: Socket
+      readonly address: string
+      readonly grant: Grant
+      readonly passage: Passage
+    }
+  | { readonly ok: false; readonly verdict: Verdict }
+
+export interface Gate {
+  readonly policy: CompiledPolicy
+  readonly generation: number
+  readonly limits: ProxyLimits
+  readonly interceptor: Interceptor | undefined
+  readonly passages: Passages
+  readonly meter: BudgetMeter
+  readonly pending: number
+  /** The name verdict under the current policy; nothing is recorded. */
+  decide(target: Authority): NameVerdict
+  open(request: OpenRequest): Promise<Opened>
+  /** Records a refusal that was found outside `open`. */
+  refuse(facts: VerdictFacts): Verdict
+  record(facts: VerdictFacts): ReturnType<VerdictLog["record"]>
+  /** Counts a request that needs no new connection; the reason when it may not pass. */
+  countRequest(target: Authority): "budget" | undefined
+  /** The next generation: older passages and pending work are cut. */
+  replace(policy: CompiledPolicy): void
+  close(): void
+}
+
+export interface GateOptions {
+  readonly policy: CompiledPolicy
+  readonly limits: ProxyLimits
+  readonly log: VerdictLog
+  readonly resolve: Resolve
+  readonly dial: Dial
+  /** dials for tunnels that are relayed unseen, where `dial` is the default one */
+  readonly bulkDial?: Dial | undefined
+  /** there when secrets are substituted */
+  readonly interceptor?: Interceptor | undefined
+}
+
+export function createGate(options: GateOptions): Gate {
+  const { limits, log, resolve, dial } = options
+  const meter = createBudgetMeter()
+  const passages = createPassages(meter)
+  const resolving = createTurnstile(limits.resolving)
+  const pending = new Map<Deadline, ReasonCode | undefined>()
+  let policy = options.policy
+  let generation = 1
+  let closed = false
+
+  const budgets = (): EgressBudgets => policy.source.budgets
+  const refuse = (facts: VerdictFacts): Verdict => log.record(facts).verdict
+  const overBudget = (request: Pick<OpenRequest, "protocol" | "target">, name: BudgetName): Verdict =>
+    refuse({ protocol: request.protocol, target: request.target, code: "budget", rule: `budgets.${name}` })
+
+  const reach = async (route: Route, dial: Dial, deadline: Deadline): Promise<Outcome<Connected>> => {
+    const connector = (addresses: readonly IpAddress[]) =>
+      createConnector(addresses, route.port, dial, limits.dialAttempts)
+    if (route.kind !== "resolve") return connector([route.ip]).dial(deadline)
+    if (!(await resolving.enter(deadline))) return { ok: false, code: "dns_failure" }
+    let vetted: Outcome<readonly IpAddress[]>
+    try {
+      vetted = await vet(policy, route, resolve, deadline)
+    } finally {
+      resolving.leave()
+    }
+    return vetted.ok ? connector(vetted.value).dial(deadline) : vetted
+  }
+
+  /** Will this be relayed without a look inside, once its first flight has passed? */
+  const isUnseen = ({ protocol, target }: OpenRequest, grant: Grant): boolean =>
+    protocol !== "http" &&
+    protocol !== "websocket" &&
+    (grant.protocol === "tcp" || (target.port === 443 && !policy.substitutions.boundTo(target.hostText)))
+
+  const abortPending = (code: ReasonCode) => {
+    for (const deadline of pending.keys()) {
+      pending.set(deadline, code)
+      deadline.expire()
+    }
+  }
+
+  return {
+    get policy() {
+      return policy
+    },
+    get generation() {
+      return generation
+    },
+    get pending() {
+      return pending.size
+    },
+    limits,
+    interceptor: options.interceptor,
+    passages,
+    meter,
+    refuse,
+    record: (facts) => log.record(facts),
+    countRequest: (target) => (meter.request(budgets(), target.hostText) === undefined ? undefined : "budget"),
+    decide: (target) => decide(policy, target),
+
+    async open(request) {
+      const { protocol, target, client } = request
+      const no = (code: ReasonCode, rule?: string): Opened => ({
+        ok: false,
+        verdict: refuse({ protocol, target, code, ...(rule !== undefined && { rule }) }),
+      })
+      if (closed) return no("closing")
+      const verdict = decide(policy, target)
+      if (!verdict.allow) return no(verdict.code)
+      const { grant, route } = verdict
+      const over =
+        (request.quiet === true ? undefined : meter.request(budgets(), target.hostText)) ?? meter.connection(budgets())
+      if (over !== undefined) return { ok: false, verdict: overBudget(request, over) }
+
+      const begun = generation
+      const deadline = new Deadline(budgets().connectTimeoutMs)
+      const stop = () => deadline.expire()
+      client.on("close", stop)
+      pending.set(deadline, undefined)
+      const unseen = options.bulkDial !== undefined && isUnseen(request, grant)
+      const reached = await reach(route, unseen ? options.bulkDial : dial, deadline)
+      deadline.settle()
+      client.off("close", stop)
+      const cancelled = pending.get(deadline)
+      pending.delete(deadline)
+
+      if (!reached.ok) return no(cancelled ?? reached.code, grant.rule)
+      const { socket, address } = reached.value
+      const stale = closed ? "closing" : begun !== generation ? "policy_changed" : undefined
+      if (stale !== undefined || client.destroyed) {
+        socket.destroy()
+        return no(stale ?? "connect_failed", grant.rule)
+      }
+      if (
+        request.quiet !== true &&
+        !log.record({
+          protocol,
+          target,
+          code: "allowed",
+          address,
+          rule: grant.rule,
+          ...(request.note !== undefined && { note: request.note }),
+        }).recorded
+      ) {
+        socket.destroy()
+        return no("verdict_log_failed", grant.rule)
+      }
+      const passage = passages.begin(generation, {
+        client,
+        upstream: socket,
+        budgets,
+        onBudget: (name) => overBudget(request, name),
+      })
+      return { ok: true, upstream: socket, address, grant, passage }
+    },
+
+    replace(next) {
+      policy = next
+      generation += 1
+      abortPending("policy_changed")
+      passages.cutBefore(generation)
+    },
+    close() {
+      closed = true
+      abortPending("closing")
+      passages.cutAll()
+    },
+  }
+}

@@ -1,0 +1,47 @@
+/** The words of one exchange: what is forwarded, what came back, how it ended. Types only. */
+import type { IncomingMessage } from "node:http"
+import type { Duplex } from "node:stream"
+import type { ByteSource } from "../byte-source.ts"
+import type { ProxyLimits } from "../limits.ts"
+import type { Passage } from "../passages.ts"
+import type { ReasonCode } from "../reasons.ts"
+import type { RulesOff } from "../rules.ts"
+import type { BodyScanner } from "../secrets/body.ts"
+import type { Framing } from "./framing.ts"
+import type { Header, RequestHead } from "./head.ts"
+
+export interface Exchange {
+  readonly source: ByteSource
+  readonly head: RequestHead
+  readonly framing: Framing
+  readonly path: string
+  readonly host: string
+  /** headers that go upstream, already sanitised */
+  readonly headers: readonly Header[]
+  readonly upstream: Duplex
+  readonly passage: Passage
+  readonly limits: ProxyLimits
+  readonly idleMs: number
+  readonly off: RulesOff
+  /** looks at the body before it goes upstream */
+  readonly scanner?: BodyScanner
+}
+
+export type ForwardResult =
+  /** answered in full: the client connection may carry another request */
+  | { readonly state: "answered"; readonly reusable: boolean }
+  /** nothing was sent to the client yet */
+  | { readonly state: "failed"; readonly code: ReasonCode }
+  /** part of an answer was sent, or the client is gone; both sockets are closed */
+  | { readonly state: "broken" }
+  /** became a tunnel, and that is over */
+  | { readonly state: "upgraded" }
+
+/** What the upstream said first. */
+export type Answer =
+  | { readonly kind: "response"; readonly response: IncomingMessage }
+  | { readonly kind: "upgrade"; readonly response: IncomingMessage; readonly early: Buffer }
+  | { readonly kind: "failed"; readonly code: ReasonCode }
+
+/** How sending the request went. */
+export type Sent = { readonly kind: "sent" } | { readonly kind: "failed"; readonly code: ReasonCode }

@@ -1,0 +1,127 @@
+/**
+ * One request to one vetted upstream socket, and its response back.
+ *
+ * Guarantees: the request line, Host, and framing are written anew; the response is parsed by node:http with its
+ * strict parser and a head cap, its framing checked again and written anew. An interim response passes only as the
+ * 100 that the client asked for. A broken response is a 502 while nothing was sent, else a reset, never a quiet end.
+ * Assumes: the request was judged and the socket came from the gate.
+ */
+import { type ClientRequest, request as httpRequest } from "node:http"
+import { createBodyReader } from "./body.ts"
+import type { Answer, Exchange, ForwardResult, Sent } from "./exchange.ts"
+import type { Header } from "./head.ts"
+import { respond } from "./respond.ts"
+import { upgrade } from "./websocket.ts"
+
+export async function forward(exchange: Exchange): Promise<ForwardResult> {
+  const { source, passage, upstream } = exchange
+  const client = source.socket
+  const headers = upstreamHeaders(exchange)
+  if (!passage.out(headBytes(exchange.path, headers))) return { state: "broken" }
+  const request = httpRequest({
+    createConnection: () => upstream as never,
+    method: exchange.head.method,
+    path: exchange.path,
+    headers: headers.flat(),
+    setHost: false,
+    maxHeaderSize: exchange.limits.responseHeadBytes,
+    insecureHTTPParser: false,
+    joinDuplicateHeaders: false,
+  })
+  request.once("socket", () => upstream.resume())
+  const onClientGone = () => request.destroy()
+  client.once("close", onClientGone)
+  const answer = answered(request, exchange)
+  const sent = sendBody(request, exchange)
+  try {
+    const first = await Promise.race([
+      answer,
+      sent.then((state): Answer | Promise<Answer> => (state.kind === "sent" ? answer : state)),
+    ])
+    if (first.kind === "failed") {
+      request.destroy()
+      return { state: "failed", code: first.code }
+    }
+    if (first.kind === "upgrade") return await upgrade(exchange, first)
+    return await respond(first.response, exchange, sent)
+  } finally {
+    client.off("close", onClientGone)
+    passage.finish()
+    upstream.destroy()
+    source.interrupt()
+    await sent
+  }
+}
+
+function upstreamHeaders({ framing, host, headers }: Exchange): Header[] {
+  const lines: Header[] = [["Host", host], ...headers]
+  if (framing.body.kind === "bytes") lines.push(["Content-Length", String(framing.body.length)])
+  if (framing.body.kind === "chunked") lines.push(["Transfer-Encoding", "chunked"])
+  if (framing.websocket) lines.push(["Connection", "Upgrade"], ["Upgrade", "websocket"])
+  else lines.push(["Connection", "close"])
+  return lines
+}
+
+const headBytes = (first: string, headers: readonly Header[]): number =>
+  headers.reduce((sum, [name, value]) => sum + name.length + value.length + 4, first.length + 16)
+
+function answered(request: ClientRequest, exchange: Exchange): Promise<Answer> {
+  const { framing, limits, source } = exchange
+  return new Promise((resolve) => {
+    let interim = 0
+    let timedOut = false
+    const timer = setTimeout(() => {
+      timedOut = true
+      request.destroy()
+    }, limits.responseHeadMs)
+    const settle = (answer: Answer) => {
+      clearTimeout(timer)
+      resolve(answer)
+    }
+    const fail = () => settle({ kind: "failed", code: timedOut ? "upstream_timeout" : "upstream_error" })
+    request.on("error", fail)
+    request.on("close", fail)
+    request.on("information", ({ statusCode }) => {
+      interim += 1
+      if (interim > limits.interimResponses) request.destroy()
+      else if (statusCode === 100 && framing.expectContinue && interim === 1)
+        source.socket.write("HTTP/1.1 100 Continue\r\n\r\n")
+    })
+    request.on("response", (response) => settle({ kind: "response", response }))
+    if (framing.websocket)
+      request.on("upgrade", (response, _socket, early) => settle({ kind: "upgrade", response, early }))
+  })
+}
+
+const misuse: Sent = { kind: "failed", code: "secret_misuse" }
+
+async function sendBody(
+  request: ClientRequest,
+  { source, framing, limits, passage, idleMs, scanner }: Exchange,
+): Promise<Sent> {
+  const body = createBodyReader(source, framing.body, limits)
+  for (;;) {
+    const piece = await body.next(idleMs)
+    if (piece.state === "end") break
+    if (piece.state === "bad") return { kind: "failed", code: piece.code }
+    if (scanner !== undefined && (await scanner.push(piece.bytes)).state !== "clean") return misuse
+    if (!passage.out(piece.bytes.length)) return { kind: "failed", code: "budget" }
+    if (request.destroyed) return { kind: "failed", code: "upstream_error" }
+    if (!request.write(piece.bytes)) await drained(request)
+  }
+  if (scanner !== undefined && framing.body.kind !== "none" && (await scanner.end()).state !== "clean") return misuse
+  request.end()
+  source.watch()
+  return { kind: "sent" }
+}
+
+const drained = (stream: NodeJS.EventEmitter): Promise<void> =>
+  new Promise((resolve) => {
+    const done = () => {
+      stream.off("drain", done)
+      stream.off("close", done)
+      resolve()
+    }
+    stream.once("drain", done)
+    stream.once("close", done)
+  })

@@ -1,0 +1,88 @@
+/**
+ * A response back to the client, its framing checked and written anew.
+ *
+ * Guarantees: a response whose length two readers could see differently is refused before a byte of it is sent; one
+ * that breaks off resets the client. Hop-by-hop, proxy and our own headers of the upstream stay behind.
+ * Assumes: node:http parsed the head in strict mode and within the cap.
+ */
+import { type IncomingMessage, STATUS_CODES } from "node:http"
+import type { Duplex } from "node:stream"
+import { abort, type Passage } from "../passages.ts"
+import type { Exchange, ForwardResult, Sent } from "./exchange.ts"
+import { isLength, passedHeaders } from "./framing.ts"
+import type { Header } from "./head.ts"
+
+/** The framing of a response as its raw headers tell it, or nothing when two readers could differ. */
+function responseLength(response: IncomingMessage): { readonly length?: string } | undefined {
+  const raw = headersOf(response)
+  const all = (name: string) => raw.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value)
+  const lengths = all("content-length")
+  const encodings = all("transfer-encoding")
+  if (lengths.length + encodings.length > 1) return undefined
+  if (encodings[0] !== undefined && encodings[0].toLowerCase() !== "chunked") return undefined
+  if (lengths[0] !== undefined && !isLength(lengths[0])) return undefined
+  return lengths[0] === undefined ? {} : { length: lengths[0] }
+}
+
+export function headersOf(response: IncomingMessage): Header[] {
+  const headers: Header[] = []
+  for (let at = 0; at + 1 < response.rawHeaders.length; at += 2)
+    headers.push([response.rawHeaders[at] ?? "", response.rawHeaders[at + 1] ?? ""])
+  return headers
+}
+
+export async function respond(
+  response: IncomingMessage,
+  exchange: Exchange,
+  sent: Promise<Sent>,
+): Promise<ForwardResult> {
+  const { source, head, framing, passage, off } = exchange
+  const client = source.socket
+  const status = response.statusCode ?? 0
+  const framed = responseLength(response)
+  if ((framed === undefined && !off.has("response.framing")) || status < 200 || status > 599)
+    return { state: "failed", code: "upstream_error" }
+  const bodiless = head.method === "HEAD" || status === 204 || status === 304
+  const length = framed?.length
+  const chunked = !bodiless && length === undefined && head.version === "1.1"
+  const request = await Promise.race([sent, Promise.resolve({ kind: "pending" } as const)])
+  const reusable = framing.keepAlive && request.kind === "sent" && (bodiless || chunked || length !== undefined)
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Status"}`,
+    ...passedHeaders(headersOf(response), off).map(([name, value]) => `${name}: ${value}`),
+    ...(length === undefined || status === 204 ? [] : [`content-length: ${length}`]),
+    ...(chunked ? ["transfer-encoding: chunked"] : []),
+    ...(reusable ? [] : ["connection: close"]),
+  ]
+  const answer = `${lines.join("\r\n")}\r\n\r\n`
+  if (!passage.in(answer.length)) return { state: "broken" }
+  client.write(answer, "latin1")
+  const complete = await copyBody(response, client, passage, chunked)
+  if (!complete) {
+    abort(client)
+    return { state: "broken" }
+  }
+  return { state: "answered", reusable }
+}
+
+function copyBody(response: IncomingMessage, client: Duplex, passage: Passage, chunked: boolean): Promise<boolean> {
+  return new Promise((resolve) => {
+    const onDrain = () => response.resume()
+    client.on("drain", onDrain)
+    response.on("data", (bytes: Buffer) => {
+      if (!passage.in(bytes.length)) return response.destroy()
+      client.cork()
+      if (chunked) client.write(`${bytes.length.toString(16)}\r\n`)
+      let room = client.write(bytes)
+      if (chunked) room = client.write("\r\n")
+      client.uncork()
+      if (!room) response.pause()
+    })
+    response.on("error", () => {})
+    response.on("close", () => {
+      client.off("drain", onDrain)
+      if (response.complete && chunked) client.write("0\r\n\r\n")
+      resolve(response.complete && !client.destroyed)
+    })
+  })
+}

@@ -1,0 +1,151 @@
+/**
+ * The requests of one HTTP connection, one after the other, each judged from scratch.
+ *
+ * Guarantees: a request is read, judged, answered or forwarded, and only then is the next one looked at; what was
+ * allowed once gives the next request nothing. A refusal of the grammar closes the connection; a refusal of policy
+ * keeps it only when there is no body to skip. Ends when the client does.
+ * The forwarder and what it needs of Node are loaded with the first request that is forwarded: most calls make none.
+ */
+import type { Authority } from "../authority.ts"
+import type { ByteSource } from "../byte-source.ts"
+import { denialResponse } from "../denial.ts"
+import type { Gate, Opened } from "../gate.ts"
+import { linger } from "../linger.ts"
+import { reasons } from "../reasons.ts"
+import type { Protocol, Verdict } from "../types.ts"
+import type { forward as Forward } from "./forward.ts"
+import { type Framing, passedHeaders } from "./framing.ts"
+import { type RequestHead, valuesOf } from "./head.ts"
+import { isSafe, type Judged, judgeRequest } from "./judge.ts"
+import { readHead } from "./read-head.ts"
+import { hostHeader } from "./target.ts"
+
+type Open = Extract<Opened, { ok: true }>
+
+/** Inside a tunnel: every request is for this authority; the first one uses the socket already open. */
+export interface Inside {
+  readonly authority: Authority
+  readonly protocol: Protocol
+  readonly opened: Open
+}
+
+export interface SessionOptions {
+  readonly gate: Gate
+  readonly source: ByteSource
+  readonly inside?: Inside
+  readonly onConnect: (authority: Authority) => Promise<void>
+}
+
+type Step = "next" | "over"
+
+export async function serveHttp(options: SessionOptions): Promise<void> {
+  const { gate, source, inside } = options
+  let spare = inside?.opened
+  const drop = (opened: Open | undefined) => {
+    opened?.passage.finish()
+    opened?.upstream.destroy()
+  }
+  try {
+    for (let step: Step = "next"; step === "next"; ) {
+      const read = await readHead(source, gate.limits)
+      if (read.state === "gone") return
+      const opened = spare
+      spare = undefined
+      if (read.state === "bad") {
+        drop(opened)
+        const code = inside !== undefined && read.code === "bad_request_line" ? "protocol_mismatch" : read.code
+        return await refuseAndClose(
+          options,
+          gate.refuse({
+            protocol: inside?.protocol ?? "http",
+            code,
+            ...(inside !== undefined && { target: inside.authority }),
+          }),
+        )
+      }
+      const judged = judgeRequest(gate.policy, read.head, gate.limits.headerLines, inside?.authority)
+      if (judged.kind === "tunnel") return await options.onConnect(judged.authority)
+      if (judged.kind === "refused") drop(opened)
+      step = judged.kind === "refused" ? await answerJudged(options, judged) : await exchange(options, judged, opened)
+    }
+  } finally {
+    drop(spare)
+    if (!source.socket.destroyed) await linger(source, Buffer.alloc(0), gate.limits)
+  }
+}
+
+let forwarding: Promise<{ readonly forward: typeof Forward }> | undefined
+
+async function exchange(
+  options: SessionOptions,
+  judged: Extract<Judged, { kind: "exchange" }>,
+  opened: Open | undefined,
+): Promise<Step> {
+  const { gate, source } = options
+  const { authority, head, framing } = judged
+  const { off, source: policy, substitutions } = gate.policy
+  const protocol: Protocol = framing.websocket ? "websocket" : "http"
+  const note = policy.readOnlyHttp === "report" && !isSafe(head, framing) ? reasons.read_only.text : undefined
+  const through =
+    opened ??
+    (await gate.open({ protocol, target: authority, client: source.socket, ...(note !== undefined && { note }) }))
+  if (!through.ok) return answerRefusal(options, through.verdict, head, framing)
+  const { placeholders } = substitutions
+  using scanner = placeholders.length === 0 ? undefined : await scannerFor(placeholders, head)
+  const { forward } = await (forwarding ??= import("./forward.ts"))
+  const result = await forward({
+    source,
+    head,
+    framing,
+    path: judged.path,
+    host: hostHeader(authority, 80),
+    headers: passedHeaders(head.headers, off),
+    upstream: through.upstream,
+    passage: through.passage,
+    limits: gate.limits,
+    idleMs: policy.budgets.idleTimeoutMs,
+    off,
+    ...(scanner !== undefined && { scanner }),
+  })
+  if (result.state === "answered") return result.reusable ? "next" : "over"
+  if (result.state !== "failed" || source.socket.destroyed) return "over"
+  await refuseAndClose(
+    options,
+    gate.refuse({ protocol, target: authority, code: result.code, rule: through.grant.rule }),
+    head,
+  )
+  return "over"
+}
+
+async function scannerFor(placeholders: readonly string[], head: RequestHead) {
+  const { createBodyScanner } = await import("../secrets/body.ts")
+  return createBodyScanner({ placeholders, encoding: valuesOf(head, "content-encoding").join(",") })
+}
+
+function answerJudged(options: SessionOptions, judged: Extract<Judged, { kind: "refused" }>): Promise<Step> {
+  const { code, authority, head, framing } = judged
+  const protocol = head?.method === "CONNECT" ? "connect" : framing?.websocket === true ? "websocket" : "http"
+  const verdict = options.gate.refuse({ protocol, code, ...(authority !== undefined && { target: authority }) })
+  return answerRefusal(options, verdict, head, framing)
+}
+
+/** Where the request's end is known and near, the connection stays open for the next one. */
+async function answerRefusal(
+  options: SessionOptions,
+  verdict: Verdict,
+  head?: RequestHead,
+  framing?: Framing,
+): Promise<Step> {
+  if (framing?.body.kind === "none" && framing.keepAlive) {
+    const { socket } = options.source
+    socket.write(denialResponse(verdict, { keepAlive: true, headOnly: head?.method === "HEAD" }))
+    // A client that asks on and on without reading the answers is not answered further.
+    return socket.writableLength > options.gate.limits.unreadBytes ? "over" : "next"
+  }
+  await refuseAndClose(options, verdict, head)
+  return "over"
+}
+
+async function refuseAndClose({ source, gate }: SessionOptions, verdict: Verdict, head?: RequestHead): Promise<void> {
+  await linger(source, denialResponse(verdict, { keepAlive: false, headOnly: head?.method === "HEAD" }), gate.limits)
+}

@@ -1,0 +1,24 @@
+/** `caisson/egress-proxy`: the allowlisting proxy on its own. What is not exported here is not API. */
+export {
+  createEgressProxy,
+  type EgressProxy,
+  type EgressProxyOptions,
+  type ProxyChannel,
+  type ProxyCounters,
+} from "./proxy.ts"
+export type { Listen, PolicyInput } from "./options.ts"
+export { PolicyError } from "./policy.ts"
+export { type Reason, type ReasonClass, type ReasonCode, reasons } from "./reasons.ts"
+export { defaultBudgets } from "./budgets.ts"
+export { defaultLimits, type ProxyLimits } from "./limits.ts"
+export type { Denial, VerdictLogger } from "./verdict-log.ts"
+export type {
+  Dial,
+  EgressBudgets,
+  EgressPolicy,
+  EgressServices,
+  EgressSubstitution,
+  Protocol,
+  Resolve,
+  Verdict,
+} from "./types.ts"

@@ -1,0 +1,92 @@
+/**
+ * The proxy's own limits, each with its value and what happens there. Budgets of a call are in `budgets.ts`.
+ *
+ * Guarantees: every buffer, wait and table in this room is bounded by a number from this file, checked before the
+ * memory is taken.
+ */
+import { readFileSync } from "node:fs"
+
+export interface ProxyLimits {
+  /** bytes of a request head (request line and headers) → `head_too_large`, connection closed */
+  readonly headBytes: number
+  /** header lines of a request → `head_too_large` */
+  readonly headerLines: number
+  /** from its first byte to the end of a request head → `head_timeout`; also for SOCKS5 and the ClientHello */
+  readonly headMs: number
+  /** a fresh or kept-alive connection that sends nothing → closed without a word */
+  readonly silentMs: number
+  /** bytes of the ClientHello, all records → `bad_client_hello` */
+  readonly helloBytes: number
+  /** bytes of an upstream response head → `upstream_error` */
+  readonly responseHeadBytes: number
+  /** from the end of the request to the end of the response head → `upstream_timeout` */
+  readonly responseHeadMs: number
+  /** interim (1xx) responses to one request → `upstream_error` */
+  readonly interimResponses: number
+  /** bytes of a chunk's size line, and of all trailers → `bad_chunk` */
+  readonly chunkLineBytes: number
+  readonly trailerBytes: number
+  /**
+   * client connections open at once on one proxy (1024 where it does not listen itself): the oldest idle tunnel is
+   * shed, else `too_many_connections`
+   */
+  readonly openConnections: number
+  /** a tunnel counts as idle, and may be shed, after this */
+  readonly shedIdleMs: number
+  /** names being resolved at once on one proxy; the others wait, within the connect timeout */
+  readonly resolving: number
+  /** addresses of one answer that are tried, in the resolver's order */
+  readonly dialAttempts: number
+  /** bytes of answers that a client has not read yet: the connection is closed there */
+  readonly unreadBytes: number
+  /** bytes read and thrown away, and time taken, after a final answer, so that the client can read it */
+  readonly lingerBytes: number
+  readonly lingerMs: number
+  /** different (reason, target) pairs kept for `denials()`; further ones are counted under the target `…` */
+  readonly denialRows: number
+}
+
+export const defaultLimits: ProxyLimits = Object.freeze({
+  headBytes: 65_536,
+  headerLines: 128,
+  headMs: 10_000,
+  silentMs: 60_000,
+  helloBytes: 65_536,
+  responseHeadBytes: 65_536,
+  responseHeadMs: 120_000,
+  interimResponses: 16,
+  chunkLineBytes: 256,
+  trailerBytes: 8_192,
+  openConnections: 16_384,
+  shedIdleMs: 5_000,
+  resolving: 16,
+  dialAttempts: 4,
+  unreadBytes: 65_536,
+  lingerBytes: 1_048_576,
+  lingerMs: 1_000,
+  denialRows: 1_000,
+})
+
+/** A proxy that only serves sandboxes: one of them cannot take the process's connections from the others. */
+export const sandboxLimits: ProxyLimits = Object.freeze({ ...defaultLimits, openConnections: 1_024 })
+
+const ownDescriptors = 256
+
+/**
+ * Client connections open at once over all proxies of this process; owner: this process. A connection takes two file
+ * descriptors, and the process keeps some for itself, so the limit follows that of the process where it is known.
+ */
+export const processConnections = { open: 0, limit: connectionsFor(descriptorLimit()) }
+
+export function connectionsFor(descriptors: number): number {
+  return Math.max(16, Math.min(32_768, Math.floor((descriptors - ownDescriptors) / 2)))
+}
+
+function descriptorLimit(): number {
+  try {
+    const soft = Number(/^Max open files +([0-9]+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1])
+    return Number.isFinite(soft) ? soft : Number.POSITIVE_INFINITY
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * The proxy's own listener: a TCP address or a Unix socket.
+ *
+ * Guarantees: a Unix socket is for its owner only and is removed afterwards; a TCP listener is known as the proxy's
+ * own for as long as it listens, so that no request leads back to it. Rejects when it cannot listen.
+ */
+import { chmod, unlink } from "node:fs/promises"
+import { createServer, type Socket } from "node:net"
+import { addressText, type Listen, listenAddress } from "./options.ts"
+import { registerListener } from "./self.ts"
+
+export interface Bound {
+  readonly address: string
+  readonly port?: number
+  readonly close: () => Promise<void>
+}
+
+export async function listen(where: Listen, onConnection: (socket: Socket) => void): Promise<Bound> {
+  const address = listenAddress(where)
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, onConnection)
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject)
+    server.listen({ ...address, backlog: 1024 }, () => {
+      server.off("error", reject)
+      resolve()
+    })
+  })
+  server.on("error", () => {})
+  const stopped = () => new Promise<void>((resolve) => server.close(() => resolve()))
+  if ("path" in address) {
+    await chmod(address.path, 0o600)
+    const remove = async () => {
+      await stopped()
+      await unlink(address.path).catch(() => {})
+    }
+    return { address: `unix:${address.path}`, close: remove }
+  }
+  const own = server.address()
+  if (own === null || typeof own === "string") throw new Error("a TCP listener without an address")
+  const forget = registerListener(own.address, own.port)
+  const stop = async () => {
+    forget()
+    await stopped()
+  }
+  return { address: addressText(own.address, own.port), port: own.port, close: stop }
+}

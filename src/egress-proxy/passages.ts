@@ -1,0 +1,167 @@
+/**
+ * What is open right now: each allowed exchange or tunnel, with the policy generation that allowed it.
+ *
+ * Guarantees: every passage is closed exactly once, whatever ends it; both its sockets go with it. Passages of an
+ * older generation are cut by `cutBefore`; idle ones by the sweep; a passage over its byte budget cuts itself. The
+ * sweep's timer stops soon after the last one is closed and never holds the process.
+ */
+import type { Socket } from "node:net"
+import type { Duplex } from "node:stream"
+import type { BudgetMeter, BudgetName } from "./budgets.ts"
+import type { EgressBudgets } from "./types.ts"
+
+export interface Passage {
+  readonly generation: number
+  /** Counts bytes on their way; false: they must not go on, the passage has been cut. */
+  out(bytes: number): boolean
+  in(bytes: number): boolean
+  /** From now on bytes are read off the upstream socket, within half a second, instead of being counted one by one. */
+  countBySocket(socket: Socket): void
+  /** Ends it and both its sockets at once. */
+  cut(): void
+  /** The exchange or tunnel is over; its sockets are the caller's again. */
+  finish(): void
+  readonly finished: boolean
+}
+
+export interface PassageOptions {
+  readonly client: Duplex
+  readonly upstream: Duplex
+  readonly budgets: () => EgressBudgets
+  readonly onBudget: (name: BudgetName) => void
+}
+
+export interface Passages {
+  readonly open: number
+  begin(generation: number, options: PassageOptions): Passage
+  cutBefore(generation: number): void
+  /** Cuts the passage that has been idle longest, if any has been for `idleMs`. */
+  shedOldest(idleMs: number): boolean
+  cutAll(): void
+}
+
+/** Ends a socket at once, so that the other side sees a broken, not a finished, stream where the protocol can say so. */
+export function abort(socket: Duplex): void {
+  if (socket.destroyed) return
+  try {
+    // Throws for what is no TCP socket, and by itself waits for unsent bytes; the second step does not.
+    if ("resetAndDestroy" in socket && typeof socket.resetAndDestroy === "function") socket.resetAndDestroy()
+  } catch {
+    // A Unix socket or a stream has no reset.
+  }
+  socket.destroy()
+}
+
+/** One open passage; the registry owns the clock and the meter. */
+class OpenPassage implements Passage {
+  readonly generation: number
+  lastActive = performance.now()
+  finished = false
+  readonly #options: PassageOptions
+  readonly #meter: BudgetMeter
+  readonly #forget: (passage: OpenPassage) => void
+  /** what went over a socket that is not counted chunk by chunk */
+  #polled: { readonly socket: Socket; out: number; in: number } | undefined
+
+  constructor(generation: number, options: PassageOptions, meter: BudgetMeter, forget: (passage: OpenPassage) => void) {
+    this.generation = generation
+    this.#options = options
+    this.#meter = meter
+    this.#forget = forget
+  }
+
+  out(bytes: number): boolean {
+    return this.#passes(this.#meter.bytesOut(this.#options.budgets(), bytes))
+  }
+
+  in(bytes: number): boolean {
+    return this.#passes(this.#meter.bytesIn(this.#options.budgets(), bytes))
+  }
+
+  countBySocket(socket: Socket): void {
+    this.#polled = { socket, out: socket.bytesWritten, in: socket.bytesRead }
+  }
+
+  cut(): void {
+    if (this.finished) return
+    this.finish()
+    abort(this.#options.upstream)
+    abort(this.#options.client)
+  }
+
+  finish(): void {
+    if (this.finished) return
+    this.#poll()
+    this.finished = true
+    this.#forget(this)
+  }
+
+  /** Cuts it when nothing has passed for too long. */
+  check(now: number): void {
+    this.#poll()
+    if (now - this.lastActive > this.#options.budgets().idleTimeoutMs) this.cut()
+  }
+
+  #passes(over: BudgetName | undefined): boolean {
+    if (this.finished) return false
+    if (over === undefined) {
+      this.lastActive = performance.now()
+      return true
+    }
+    this.#options.onBudget(over)
+    this.cut()
+    return false
+  }
+
+  #poll(): void {
+    if (this.#polled === undefined || this.finished) return
+    const { bytesWritten, bytesRead } = this.#polled.socket
+    const [out, into] = [bytesWritten - this.#polled.out, bytesRead - this.#polled.in]
+    this.#polled.out = bytesWritten
+    this.#polled.in = bytesRead
+    if (out > 0 && !this.out(out)) return
+    if (into > 0) this.in(into)
+  }
+}
+
+export function createPassages(meter: BudgetMeter): Passages {
+  const entries = new Set<OpenPassage>()
+  let timer: NodeJS.Timeout | undefined
+
+  const sweep = () => {
+    const now = performance.now()
+    for (const entry of entries) entry.check(now)
+    if (entries.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+  const forget = (entry: OpenPassage) => void entries.delete(entry)
+
+  return {
+    get open() {
+      return entries.size
+    },
+    begin(generation, options) {
+      const entry = new OpenPassage(generation, options, meter, forget)
+      entries.add(entry)
+      timer ??= setInterval(sweep, 500).unref()
+      return entry
+    },
+    cutBefore(generation) {
+      for (const entry of entries) if (entry.generation < generation) entry.cut()
+    },
+    shedOldest(idleMs) {
+      const now = performance.now()
+      let oldest: OpenPassage | undefined
+      for (const entry of entries) if (oldest === undefined || entry.lastActive < oldest.lastActive) oldest = entry
+      if (oldest === undefined || now - oldest.lastActive < idleMs) return false
+      oldest.cut()
+      return true
+    },
+    cutAll() {
+      for (const entry of entries) entry.cut()
+      clearInterval(timer)
+      timer = undefined
+    },
+  }
+}

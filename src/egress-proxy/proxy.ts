@@ -1,0 +1,230 @@
+/**
+ * `createEgressProxy`: one policy, one gate, any number of listeners.
+ *
+ * Guarantees: without `listen` nothing is opened, and creating one is cheap enough for one per call. Every connection
+ * it accepts is counted, capped, and gone after `close`; `update` applies a whole policy at once or throws and
+ * changes nothing. Listeners handed to `serve` stay their owner's: the proxy only answers their connections.
+ */
+import type { Socket as UdpSocket } from "node:dgram"
+import type { Server, Socket } from "node:net"
+import { bulkDial } from "./bulk.ts"
+import { createByteSource } from "./byte-source.ts"
+import { systemDial } from "./connector.ts"
+import { serveDnsTcp, serveDnsUdp } from "./dns.ts"
+import { createSyntheticAddresses, type SyntheticAddresses } from "./dns/synthetic.ts"
+import { createGate, type Gate } from "./gate.ts"
+import { serveConnection } from "./connection.ts"
+import { listen } from "./listener.ts"
+import { defaultLimits, type ProxyLimits, processConnections, sandboxLimits } from "./limits.ts"
+import { type Listen, type PolicyInput, policyFrom } from "./options.ts"
+import { abort } from "./passages.ts"
+import { compilePolicy, type CompileContext, PolicyError } from "./policy.ts"
+import type { Interceptor } from "./secure.ts"
+import { systemResolve } from "./resolve.ts"
+import { whoseAddress } from "./self.ts"
+import { serveTransparent } from "./transparent.ts"
+import type { Dial, Resolve, Verdict } from "./types.ts"
+import { createVerdictLog, type Denial, type VerdictLogger } from "./verdict-log.ts"
+
+export interface EgressProxyOptions extends PolicyInput {
+  /** where to listen; absent: nowhere */
+  readonly listen?: Listen
+  readonly resolve?: Resolve
+  readonly dial?: Dial
+  readonly onVerdict?: (verdict: Verdict) => void
+  /** gets one line per verdict; a pino logger fits */
+  readonly logger?: VerdictLogger
+  readonly limits?: Partial<ProxyLimits>
+  /** PEM trust anchors beside the public ones, for upstreams of substituted secrets */
+  readonly upstreamCa?: readonly string[]
+}
+
+/** Listeners that belong to a sandbox, already listening. */
+export interface ProxyChannel {
+  readonly proxy: Server
+  readonly transparent: ReadonlyMap<number, Server>
+  readonly dnsUdp?: UdpSocket
+  readonly dnsTcp?: Server
+}
+
+export interface ProxyCounters {
+  readonly generation: number
+  /** client connections open now */
+  readonly connections: number
+  /** allowed exchanges and tunnels open now */
+  readonly passages: number
+  /** requests being resolved or dialled now */
+  readonly pending: number
+  readonly bytesOut: number
+  readonly bytesIn: number
+  readonly requests: number
+  readonly allowed: number
+  readonly denied: number
+  readonly malformed: number
+  readonly infrastructure: number
+}
+
+export interface EgressProxy extends AsyncDisposable {
+  /** as usable in `listen`; absent when it listens nowhere */
+  readonly address: string | undefined
+  readonly port: number | undefined
+  /** for `HTTP_PROXY`; absent on a Unix socket */
+  readonly url: string | undefined
+  /** PEM of the authority that the sandbox must trust; there when `substitutions` were given */
+  readonly caPem: string | undefined
+  /** The next generation: applied at once, older tunnels are closed. Throws and changes nothing when it is invalid. */
+  update(policy: PolicyInput): void
+  /** Answers the channel's connections until disposed, which also closes those that are open. */
+  serve(channel: ProxyChannel): AsyncDisposable
+  denials(): readonly Denial[]
+  counters(): ProxyCounters
+  close(): Promise<void>
+}
+
+/** What only tests hand in: rules switched off, and who owns an address. */
+export type ProxyInternals = Pick<CompileContext, "off" | "whose" | "ownNames">
+
+export async function createEgressProxy(options: EgressProxyOptions): Promise<EgressProxy> {
+  return createProxyWith(options, {})
+}
+
+export async function createProxyWith(options: EgressProxyOptions, internals: ProxyInternals): Promise<EgressProxy> {
+  const limits: ProxyLimits = { ...(options.listen === undefined ? sandboxLimits : defaultLimits), ...options.limits }
+  const context: CompileContext = { whose: whoseAddress, ...internals }
+  const log = createVerdictLog({ onVerdict: options.onVerdict, logger: options.logger, denialRows: limits.denialRows })
+  const policy = compilePolicy(policyFrom(options), context)
+  const interceptor = await interceptorFor(options)
+  const gate = createGate({
+    policy,
+    limits,
+    log,
+    resolve: options.resolve ?? systemResolve,
+    dial: options.dial ?? systemDial,
+    bulkDial: options.dial === undefined ? bulkDial : undefined,
+    interceptor,
+  })
+  const connections = new Set<Socket>()
+  let names: SyntheticAddresses = createSyntheticAddresses({ generation: 0 })
+  let closing: Promise<void> | undefined
+  const undo: (() => void | Promise<void>)[] = []
+
+  const accept = (serve: (socket: Socket) => void | Promise<void>, group?: Set<Socket>) => (socket: Socket) => {
+    socket.on("error", () => {})
+    if (closing !== undefined || !hasRoom(gate, connections, limits)) {
+      if (closing === undefined) gate.refuse({ protocol: "tcp", code: "too_many_connections" })
+      return abort(socket)
+    }
+    socket.allowHalfOpen = true
+    socket.setNoDelay(true)
+    connections.add(socket)
+    group?.add(socket)
+    processConnections.open += 1
+    socket.once("close", () => {
+      connections.delete(socket)
+      group?.delete(socket)
+      processConnections.open -= 1
+    })
+    Promise.resolve(serve(socket)).catch(() => {
+      gate.refuse({ protocol: "tcp", code: "internal" })
+      abort(socket)
+    })
+  }
+  const attach = (server: Server, group: Set<Socket>, serve: (socket: Socket) => void | Promise<void>) => {
+    const onConnection = accept(serve, group)
+    server.on("connection", onConnection)
+    return (): void => {
+      server.off("connection", onConnection)
+    }
+  }
+  const muxed = (socket: Socket) => serveConnection(gate, createByteSource(socket))
+
+  const serve = (channel: ProxyChannel): AsyncDisposable => {
+    const group = new Set<Socket>()
+    const detach = [
+      attach(channel.proxy, group, (socket) => {
+        // Where every address is local, any address with the proxy's port ends up here; only loopback is the proxy.
+        const local = socket.localAddress
+        const isProxy = local === undefined || /^(127\.|::1$|::ffff:127\.)/.test(local)
+        return isProxy ? muxed(socket) : serveTransparent(gate, names, socket, socket.localPort ?? 0)
+      }),
+      ...[...channel.transparent].map(([port, server]) =>
+        attach(server, group, (socket) => serveTransparent(gate, names, socket, port)),
+      ),
+    ]
+    if (channel.dnsTcp !== undefined)
+      detach.push(attach(channel.dnsTcp, group, (socket) => serveDnsTcp(gate, () => names, socket)))
+    if (channel.dnsUdp !== undefined) detach.push(serveDnsUdp(gate, () => names, channel.dnsUdp))
+    const stop = () => {
+      for (const one of detach.splice(0)) one()
+      for (const socket of group) socket.destroy()
+    }
+    undo.push(stop)
+    return { [Symbol.asyncDispose]: async () => stop() }
+  }
+
+  const close = async () => {
+    gate.close()
+    const gone = [...connections].map((socket) => new Promise((resolve) => socket.once("close", resolve).destroy()))
+    interceptor?.authority.dispose()
+    const ends = await Promise.allSettled([...gone, ...undo.splice(0).map(async (step) => step())])
+    const failed = ends.find((end) => end.status === "rejected")
+    if (failed !== undefined) throw failed.reason
+  }
+
+  const bound = options.listen === undefined ? undefined : await listen(options.listen, accept(muxed))
+  if (bound !== undefined) undo.push(bound.close)
+
+  return {
+    address: bound?.address,
+    port: bound?.port,
+    url: bound?.port === undefined ? undefined : `http://${bound.address}`,
+    caPem: interceptor?.authority.caPem,
+    update(input) {
+      checkBoundHosts(interceptor, input)
+      gate.replace(compilePolicy(policyFrom(input), context))
+      names = createSyntheticAddresses({ generation: gate.generation - 1 })
+    },
+    serve,
+    denials: () => log.denials(),
+    counters: () => ({
+      generation: gate.generation,
+      connections: connections.size,
+      passages: gate.passages.open,
+      pending: gate.pending,
+      bytesOut: gate.meter.used.bytesOut,
+      bytesIn: gate.meter.used.bytesIn,
+      requests: gate.meter.used.requests,
+      allowed: log.totals.allow,
+      denied: log.totals.deny,
+      malformed: log.totals.malformed,
+      infrastructure: log.totals.infrastructure,
+    }),
+    close: () => (closing ??= close()),
+    [Symbol.asyncDispose]: () => (closing ??= close()),
+  }
+}
+
+type BoundInterceptor = Interceptor & { readonly names: readonly string[] }
+
+async function interceptorFor({
+  substitutions = [],
+  upstreamCa,
+}: EgressProxyOptions): Promise<BoundInterceptor | undefined> {
+  if (substitutions.length === 0) return undefined
+  const { createCallAuthority } = await import("./tls/authority.ts")
+  const names = [...new Set(substitutions.flatMap(({ hosts }) => hosts))]
+  return { names, authority: createCallAuthority({ names }), ...(upstreamCa !== undefined && { upstreamCa }) }
+}
+
+/** The authority speaks for the hosts it was made for; a sandbox that trusts it cannot be told of others. */
+function checkBoundHosts(interceptor: BoundInterceptor | undefined, { substitutions = [] }: PolicyInput): void {
+  const foreign = substitutions.flatMap(({ hosts }) => hosts).find((host) => interceptor?.names.includes(host) !== true)
+  if (foreign !== undefined)
+    throw new PolicyError(`substitutions: ${foreign} was not bound when the proxy was made; make another proxy`)
+}
+
+/** Room for one more connection, if need be by shedding the oldest idle tunnel. */
+function hasRoom(gate: Gate, connections: ReadonlySet<Socket>, limits: ProxyLimits): boolean {
+  const full = () => connections.size >= limits.openConnections || processConnections.open >= processConnections.limit
+  return !full() || gate.passages.shedOldest(limits.shedIdleMs)
+}

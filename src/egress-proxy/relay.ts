@@ -1,0 +1,68 @@
+/**
+ * Bytes both ways between a client and a vetted upstream, until both have ended.
+ *
+ * Guarantees: a half-close is passed on, and the other direction goes on; a reset or an error on one side resets the
+ * other; nothing is buffered beyond the sockets' own high-water marks; every byte is counted before it goes on.
+ * Resolves once both sockets are closed, the passage finished.
+ */
+import type { Duplex } from "node:stream"
+import { deliverTo } from "./bulk.ts"
+import { abort, type Passage } from "./passages.ts"
+
+export interface RelayOptions {
+  readonly client: Duplex
+  readonly upstream: Duplex
+  readonly passage: Passage
+  /** bytes of the client that were read before the relay began */
+  readonly early: Buffer
+  /** looks at the client's bytes before they go on; true: they must not, and the tunnel is over */
+  readonly refuses?: (bytes: Buffer) => boolean
+}
+
+export function relay({ client, upstream, passage, early, refuses }: RelayOptions): Promise<void> {
+  const outward = (chunk: Buffer): boolean => {
+    if (refuses?.(chunk) === true) {
+      passage.cut()
+      return false
+    }
+    return passage.out(chunk.length)
+  }
+  return new Promise((resolve) => {
+    let open = 2
+    const closed = () => {
+      open -= 1
+      if (open > 0) return
+      passage.finish()
+      resolve()
+    }
+    const first = early.length > 0 && outward(early) ? early : undefined
+    if (first !== undefined) upstream.write(first)
+    pass(client, upstream, outward, closed)
+    pass(upstream, client, (chunk) => passage.in(chunk.length), closed)
+  })
+}
+
+function pass(from: Duplex, to: Duplex, count: (chunk: Buffer) => boolean, closed: () => void): void {
+  const onDrain = () => from.resume()
+  const onClose = () => {
+    to.off("drain", onDrain)
+    // Closed before its end was seen, or before all that was meant for it was delivered: the other side must not look
+    // finished.
+    if (from.errored !== null || !from.readableEnded || !from.writableFinished) abort(to)
+    closed()
+  }
+  if (from.destroyed) return queueMicrotask(onClose)
+  const onChunk = (chunk: Buffer): void => {
+    if (count(chunk) && !to.write(chunk)) from.pause()
+  }
+  const isBulk = deliverTo(from, (chunk) => {
+    onChunk(chunk)
+    return to.writableLength > 0
+  })
+  if (!isBulk) from.on("data", onChunk)
+  to.on("drain", onDrain)
+  from.on("end", () => to.end())
+  from.on("close", onClose)
+  if (from.readableEnded) to.end()
+  from.resume()
+}

@@ -1,0 +1,63 @@
+/**
+ * Finds a secret's placeholder in bytes that stream by, however they are cut.
+ *
+ * Guarantees: sees each placeholder raw, in base64 (both alphabets, any alignment), percent-encoded whole or in part,
+ * and percent-encoded base64; holds fewer bytes than the longest spelling. The chunk that completes a placeholder is
+ * the one reported, so a caller that forwards a chunk only after pushing it never forwards a whole placeholder.
+ * Does not: decompress; a body with a content encoding goes through `createBodyScanner`.
+ */
+import { createPercentDecoder, needlesForAll, type Needle } from "./spellings.ts"
+
+export interface PlaceholderScanner {
+  /** The placeholder that these bytes completed, if any. */
+  push(chunk: Buffer): string | undefined
+}
+
+export function createPlaceholderScanner(placeholders: readonly string[]): PlaceholderScanner {
+  return createNeedleScanner(needlesForAll(placeholders))
+}
+
+function createNeedleScanner(needles: readonly Needle[]): PlaceholderScanner {
+  const asSent = createWindow(needles)
+  const decoded = createWindow(needles)
+  const decoder = createPercentDecoder()
+  return {
+    push(chunk) {
+      if (needles.length === 0 || chunk.length === 0) return undefined
+      return asSent.push(chunk) ?? decoded.push(decoder.push(chunk))
+    },
+  }
+}
+
+/** The first placeholder spelled anywhere in a short text, also when percent-encoded more than once. */
+export function findPlaceholder(text: string, needles: readonly Needle[]): string | undefined {
+  let layer = text
+  for (let depth = 0; depth < 3; depth += 1) {
+    const bytes = Buffer.from(layer, "latin1")
+    const found = createNeedleScanner(needles).push(bytes)
+    if (found !== undefined || !layer.includes("%")) return found
+    // A scanner holds back an escape that may still grow; two spaces bring it out.
+    layer = createPercentDecoder()
+      .push(Buffer.concat([bytes, Buffer.from("  ")]))
+      .toString("latin1")
+  }
+  return undefined
+}
+
+/** Searches each chunk, and the seam between it and what came before. */
+function createWindow(needles: readonly Needle[]): PlaceholderScanner {
+  const longest = Math.max(0, ...needles.map((needle) => needle.bytes.length))
+  let tail: Buffer = Buffer.alloc(0)
+  const search = (bytes: Buffer): string | undefined =>
+    needles.find((needle) => bytes.length >= needle.bytes.length && bytes.includes(needle.bytes))?.placeholder
+  return {
+    push(chunk) {
+      if (chunk.length === 0) return undefined
+      const seam = tail.length === 0 ? chunk.subarray(0, 0) : Buffer.concat([tail, chunk.subarray(0, longest - 1)])
+      const found = search(seam) ?? search(chunk)
+      const recent = chunk.length >= longest - 1 ? chunk : Buffer.concat([tail, chunk])
+      tail = Buffer.from(recent.subarray(Math.max(0, recent.length - (longest - 1))))
+      return found
+    },
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * Which addresses are this machine, and which listeners are the proxy's own.
+ *
+ * Guarantees: an address of any interface, bridges and container gateways included, is `machine`; the listeners of
+ * every proxy in this process are `listener`. The list of interfaces is at most two seconds old.
+ * Does not: answer for loopback as a whole; the address table does.
+ */
+import { networkInterfaces } from "node:os"
+import { classify, type IpAddress, parseIp } from "./address.ts"
+import type { WhoseAddress } from "./policy.ts"
+
+const listeners = new Map<string, number>()
+let interfaces: { readonly addresses: ReadonlySet<string>; readonly readAt: number } = {
+  addresses: new Set(),
+  readAt: Number.NEGATIVE_INFINITY,
+}
+
+function machineAddresses(): ReadonlySet<string> {
+  const now = performance.now()
+  if (now - interfaces.readAt < 2_000) return interfaces.addresses
+  const addresses = new Set<string>()
+  for (const list of Object.values(networkInterfaces())) {
+    for (const { address } of list ?? []) addresses.add(parseIp(address.replace(/%.*$/, ""))?.text ?? address)
+  }
+  interfaces = { addresses, readAt: now }
+  return addresses
+}
+
+/** Marks a TCP listener as the proxy's own until the returned function is called. */
+export function registerListener(address: string, port: number): () => void {
+  const ip = parseIp(address)
+  const wide = ip === undefined || classify(ip) === "unspecified"
+  const key = wide ? `*:${port}` : `${ip.text} ${port}`
+  listeners.set(key, (listeners.get(key) ?? 0) + 1)
+  return () => {
+    const left = (listeners.get(key) ?? 1) - 1
+    if (left === 0) listeners.delete(key)
+    else listeners.set(key, left)
+  }
+}
+
+export const whoseAddress: WhoseAddress = (ip: IpAddress, port: number) => {
+  if (listeners.has(`${ip.text} ${port}`)) return "listener"
+  const loopback = classify(ip) === "loopback"
+  const mine = loopback || machineAddresses().has(ip.text)
+  if (mine && listeners.has(`*:${port}`)) return "listener"
+  return mine && !loopback ? "machine" : undefined
+}

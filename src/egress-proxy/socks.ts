@@ -1,0 +1,73 @@
+/**
+ * A SOCKS5 connection: one CONNECT by name or address, without authentication.
+ *
+ * Guarantees: names arrive as raw bytes and go through the same grammar as everywhere else; BIND and UDP are refused
+ * with their own code; the reply is the nearest SOCKS5 code to the reason.
+ */
+import { authorityOf, type Host, type Parsed, parseName } from "./authority.ts"
+import { parseIp } from "./address.ts"
+import type { ByteSource } from "./byte-source.ts"
+import type { Gate } from "./gate.ts"
+import { linger } from "./linger.ts"
+import { type ReasonCode, reasons } from "./reasons.ts"
+import { createSocks5Reader, type Socks5Step, type Socks5Target, socks5Codes, socks5Reply } from "./socks/socks5.ts"
+import { serveTunnel } from "./tunnel.ts"
+import type { Verdict } from "./types.ts"
+
+type Request = Extract<Socks5Step, { state: "request" }>
+
+export async function serveSocks(gate: Gate, source: ByteSource): Promise<void> {
+  const request = await readRequest(gate, source)
+  if (request === undefined) return
+  const refuse = (verdict: Verdict) => linger(source, socks5Reply(replyCode(verdict.reason as ReasonCode)), gate.limits)
+  if (request.port < 1) return refuse(gate.refuse({ protocol: "socks5", code: "bad_port" }))
+  const host = hostOf(request.target, gate)
+  if (!host.ok) return refuse(gate.refuse({ protocol: "socks5", code: host.code }))
+  const target = authorityOf(host.value, request.port)
+  if (request.command !== "connect")
+    return refuse(gate.refuse({ protocol: "socks5", code: "command_not_allowed", target }))
+  source.unread(request.rest)
+  await serveTunnel({
+    gate,
+    source,
+    protocol: "socks5",
+    target,
+    onOpen: () => source.socket.write(socks5Reply(socks5Codes.succeeded)),
+    onRefused: refuse,
+  })
+}
+
+function hostOf(target: Socks5Target, gate: Gate): Parsed<Host> {
+  if (target.kind === "name") return parseName(target.bytes, gate.policy.off)
+  const ip = parseIp(target.address)
+  return ip === undefined ? { ok: false, code: "bad_socks" } : { ok: true, value: { kind: "ip", ip } }
+}
+
+async function readRequest(gate: Gate, source: ByteSource): Promise<Request | undefined> {
+  const reader = createSocks5Reader()
+  const deadline = performance.now() + gate.limits.headMs
+  for (;;) {
+    const wait = deadline - performance.now()
+    const chunk = wait > 0 ? await source.read(wait) : "timeout"
+    if (chunk === "end") {
+      source.socket.destroy()
+      return undefined
+    }
+    const step = chunk === "timeout" ? ({ state: "bad", reason: "too slow" } as const) : reader.push(chunk)
+    if (step.state === "bad") {
+      gate.refuse({ protocol: "socks5", code: "bad_socks" })
+      await linger(source, ("reply" in step && step.reply) || Buffer.alloc(0), gate.limits)
+      return undefined
+    }
+    if (step.reply !== undefined) source.socket.write(step.reply)
+    if (step.state === "request") return step
+  }
+}
+
+function replyCode(code: ReasonCode): number {
+  if (code === "command_not_allowed") return socks5Codes.commandNotSupported
+  if (code === "dns_failure") return socks5Codes.hostUnreachable
+  if (code === "connect_failed") return socks5Codes.connectionRefused
+  if (code === "connect_timeout") return socks5Codes.ttlExpired
+  return reasons[code].class === "infrastructure" ? socks5Codes.generalFailure : socks5Codes.notAllowed
+}

@@ -1,0 +1,30 @@
+/**
+ * A refusal inside an intercepted connection, as an HTTP response.
+ *
+ * Guarantees: the same reason code in header, body and verdict; holds no value and no raw byte of the request.
+ */
+import { reasons, type ReasonCode } from "../reasons.ts"
+import type { Verdict } from "../types.ts"
+
+export interface DeniedResponse {
+  readonly status: number
+  readonly headers: readonly string[]
+  readonly body: string
+}
+
+export function deniedResponse(verdict: Verdict, detail: string | undefined): DeniedResponse {
+  const { status, text, hint } = reasons[verdict.reason as ReasonCode]
+  const said = {
+    layer: "egress",
+    reason: verdict.reason,
+    message: detail === undefined ? text : `${text}: ${detail}`,
+    host: verdict.host ?? null,
+    port: verdict.port ?? null,
+    rule: verdict.rule ?? null,
+    hint,
+  }
+  const body = `${JSON.stringify(said)}\n`
+  const headers = ["x-caisson-denied", verdict.reason, "content-type", "application/json", "cache-control", "no-store"]
+  headers.push("content-length", String(Buffer.byteLength(body)), "connection", "close")
+  return { status, headers, body }
+}

@@ -1,0 +1,276 @@
+/**
+ * Ends TLS at the proxy for one client connection and judges every HTTP request inside it.
+ *
+ * Guarantees: the client's SNI and every request's authority equal `name`, or nothing is forwarded; secrets go into
+ * header values of requests that passed, on connections whose certificate was verified for `name`, and nowhere else;
+ * a request is sent upstream only after its verdict was recorded. HTTP/1.1 only (h2 is not offered). Heads, waits and
+ * pipelined requests are bounded. When `done` resolves, every socket and timer of this connection is gone; a dial that
+ * is still under way then is destroyed as it completes. A callback that throws ends the connection, not the process.
+ * Assumes: the name was approved; `upstream` dials only what was vetted for it; the hello is unread in `client`.
+ * Does not: keep an upstream from echoing a secret.
+ */
+import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http"
+import type { Socket } from "node:net"
+import type { Duplex } from "node:stream"
+import { createSecureContext, type SecureContext, TLSSocket } from "node:tls"
+import type { ReasonCode } from "../reasons.ts"
+import type { Verdict } from "../types.ts"
+import type { CallAuthority, Leaf } from "./authority.ts"
+import { deniedResponse } from "./denied.ts"
+import { judgeHead, type HeadVerdict, type InterceptRules, type Refusal } from "./intercept-request.ts"
+import { relayRequest } from "./relay-request.ts"
+import { relayWebSocket } from "./relay-websocket.ts"
+import { createUpstreamAgent } from "./upstream.ts"
+
+export interface InterceptedRequest {
+  readonly protocol: "http" | "websocket"
+  readonly method: string
+  readonly safe: boolean
+  /** placeholders that were replaced in its headers */
+  readonly used: readonly string[]
+}
+
+export interface InterceptFacts {
+  readonly protocol: "http" | "websocket"
+  readonly code: ReasonCode
+}
+
+export interface InterceptOptions extends InterceptRules {
+  /** the accepted connection, the bytes of its ClientHello still to be read */
+  readonly client: Duplex
+  readonly authority: CallAuthority
+  /** dials raw TCP to what was vetted for `name`; called once for each upstream connection */
+  readonly upstream: () => Promise<Socket>
+  /** records one verdict for each request; an allow that was not recorded is not acted on */
+  readonly record: (facts: InterceptFacts) => { readonly recorded: boolean; readonly verdict: Verdict }
+  /** the caller's own say on a request that passed the rules here: budgets, generations; `allowed` lets it pass */
+  readonly judge?: (request: InterceptedRequest) => ReasonCode
+  /** a method that `readOnlyHttp: enforce` would refuse was let through */
+  readonly onReadOnlyReport?: (request: InterceptedRequest) => void
+  /** trust anchors beside the public ones; keep one array, its context is cached */
+  readonly verifyCa?: readonly string[]
+  readonly limits?: Partial<InterceptLimits>
+}
+
+export interface InterceptLimits {
+  /** bytes of a request or response head */
+  readonly headBytes: number
+  /** TLS handshake and first head; also from the end of a response to the end of the next head */
+  readonly headMs: number
+  /** no byte either way */
+  readonly idleMs: number
+  /** upstream TLS handshake */
+  readonly handshakeMs: number
+  /** requests read ahead of their responses */
+  readonly pipelined: number
+  /** a body up to this size is searched whole before anything goes upstream */
+  readonly heldBodyBytes: number
+}
+
+export const interceptLimits: InterceptLimits = Object.freeze({
+  headBytes: 65_536,
+  headMs: 60_000,
+  idleMs: 120_000,
+  handshakeMs: 15_000,
+  pipelined: 32,
+  heldBodyBytes: 65_536,
+})
+
+/**
+ * How the connection ended. `client_tls`: the handshake failed, mostly because the program does not trust the
+ * authority. `unused`: it succeeded but no request came, which is how programs that check the certificate only
+ * afterwards (Node) show the same.
+ */
+export type InterceptEnd =
+  | { readonly end: "closed" }
+  | { readonly end: "client_tls"; readonly code: string }
+  | { readonly end: "sni_mismatch" }
+  | { readonly end: "unused" }
+
+export interface Interception extends AsyncDisposable {
+  readonly done: Promise<InterceptEnd>
+  destroy(): void
+}
+
+export function interceptTls(options: InterceptOptions): Interception {
+  const limits = { ...interceptLimits, ...options.limits }
+  const { client, name, authority } = options
+  const agent = createUpstreamAgent({
+    name,
+    upstream: options.upstream,
+    verifyCa: options.verifyCa,
+    handshakeTimeoutMs: limits.handshakeMs,
+  })
+  const tls = new TLSSocket(client as Socket, {
+    isServer: true,
+    secureContext: contextFor(authority.leafFor(name)),
+    ALPNProtocols: ["http/1.1"],
+  })
+  let end: InterceptEnd = { end: "closed" }
+  let secured = false
+  let used = false
+  let open = 0
+  let deadline: NodeJS.Timeout | undefined
+  const watch = (): void => {
+    clearTimeout(deadline)
+    deadline = setTimeout(() => tls.destroy(), limits.headMs)
+  }
+  watch()
+
+  const judge = (request: IncomingMessage, upgrade: boolean): HeadVerdict => {
+    const method = request.method ?? ""
+    const head = {
+      method,
+      url: request.url ?? "",
+      httpVersion: request.httpVersion,
+      rawHeaders: request.rawHeaders,
+      upgrade,
+    }
+    const passed = judgeHead(head, options)
+    if (!passed.ok) return passed
+    const facts = { protocol: passed.kind, method, safe: passed.safe, used: passed.used }
+    const code = options.judge?.(facts) ?? "allowed"
+    if (code !== "allowed") return { ok: false, refusal: { code } }
+    if (!options.record({ protocol: passed.kind, code }).recorded) {
+      return { ok: false, refusal: { code: "verdict_log_failed" } }
+    }
+    if (passed.reported) options.onReadOnlyReport?.(facts)
+    return passed
+  }
+
+  const refuse = (response: ServerResponse, refusal: Refusal, protocol: "http" | "websocket"): void => {
+    const { verdict } = options.record({ protocol, code: refusal.code })
+    // Once a response is begun, or the connection is a WebSocket, closing is the only answer left.
+    if (response.headersSent || response.destroyed || response.socket === null) {
+      tls.destroy()
+      return
+    }
+    const denied = deniedResponse(verdict, refusal.detail)
+    response.writeHead(denied.status, [...denied.headers])
+    response.end(denied.body)
+  }
+
+  const serve = async (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> => {
+    if (response.destroyed) return
+    const head = judge(request, false)
+    if (!head.ok) return refuse(response, head.refusal, "http")
+    if (expectsContinue) response.writeContinue()
+    const { placeholders } = options.substitutions
+    const refusal = await relayRequest({ request, response, head, agent, limits, placeholders })
+    if (refusal !== undefined) refuse(response, refusal, "http")
+  }
+
+  /** Requests that were sent ahead wait for the one before: in order, over one upstream connection. */
+  let turn = Promise.resolve()
+  const onRequest = (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void => {
+    clearTimeout(deadline)
+    used = true
+    open += 1
+    if (open > limits.pipelined) {
+      tls.destroy()
+      return
+    }
+    response.once("close", () => {
+      open -= 1
+      if (open === 0 && !tls.destroyed) watch()
+    })
+    turn = turn.then(() => serve(request, response, expectsContinue)).catch(() => void tls.destroy())
+  }
+
+  const onUpgrade = (request: IncomingMessage, socket: Duplex, early: Buffer): void => {
+    clearTimeout(deadline)
+    used = true
+    const response = new ServerResponse(request)
+    response.assignSocket(socket as Socket)
+    response.once("finish", () => tls.destroySoon())
+    const head = judge(request, true)
+    if (!head.ok) return refuse(response, head.refusal, "websocket")
+    const { placeholders } = options.substitutions
+    relayWebSocket({ request, response, client: tls, early, head, agent, limits, placeholders })
+      .then((refusal) => refusal !== undefined && refuse(response, refusal, "websocket"))
+      .catch(() => tls.destroy())
+  }
+
+  const server = strictServer(limits)
+  server.on("request", (request, response) => onRequest(request, response, false))
+  server.on("checkContinue", (request, response) => onRequest(request, response, true))
+  server.on("checkExpectation", (_, response) => refuse(response, { code: "bad_expect" }, "http"))
+  server.on("upgrade", onUpgrade)
+  server.on("connect", onUpgrade)
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    if (!socket.writable || error.code === "ECONNRESET" || open > 0) return socket.destroy()
+    used = true
+    const code = parserReasons[error.code ?? ""] ?? "bad_header"
+    const denied = deniedResponse(options.record({ protocol: "http", code }).verdict, undefined)
+    const lines = denied.headers.flatMap((text, at) => (at % 2 === 0 ? [`${text}: ${denied.headers[at + 1]}`] : []))
+    return socket.end(`HTTP/1.1 ${denied.status} Refused\r\n${lines.join("\r\n")}\r\n\r\n${denied.body}`)
+  })
+
+  const done = new Promise<InterceptEnd>((resolve) => {
+    tls.on("error", (error: NodeJS.ErrnoException) => {
+      if (!secured || error.code?.startsWith("ERR_SSL_TLSV1_ALERT") || error.code?.startsWith("ERR_SSL_SSLV3_ALERT")) {
+        end = { end: "client_tls", code: error.code ?? "UNKNOWN" }
+      }
+    })
+    tls.once("secure", () => {
+      secured = true
+      if (String((tls as TLSSocket & { servername?: unknown }).servername).toLowerCase() !== name) {
+        end = { end: "sni_mismatch" }
+        tls.destroy()
+        return
+      }
+      server.emit("connection", tls)
+    })
+    const finish = (): void => {
+      clearTimeout(deadline)
+      if (!used && end.end === "closed") end = secured ? { end: "unused" } : { end: "client_tls", code: "ECONNRESET" }
+      agent.destroy()
+      client.destroy()
+      tls.destroy()
+      resolve(end)
+    }
+    tls.once("close", finish)
+    client.once("close", finish)
+  })
+  client.on("error", () => tls.destroy())
+
+  const destroy = (): void => void tls.destroy()
+  return {
+    done,
+    destroy,
+    async [Symbol.asyncDispose]() {
+      destroy()
+      await done
+    },
+  }
+}
+
+/** A context takes longer to make than a leaf; it goes when its leaf does. */
+const contexts = new WeakMap<Leaf, SecureContext>()
+
+function contextFor(leaf: Leaf): SecureContext {
+  const known = contexts.get(leaf) ?? createSecureContext({ cert: leaf.cert, key: leaf.key, minVersion: "TLSv1.2" })
+  contexts.set(leaf, known)
+  return known
+}
+
+/** what the HTTP parser objects to; anything else it says is about a header line */
+const parserReasons: Readonly<Record<string, ReasonCode>> = {
+  HPE_HEADER_OVERFLOW: "head_too_large",
+  HPE_INVALID_VERSION: "http_version",
+  HPE_INVALID_METHOD: "bad_request_line",
+  HPE_INVALID_URL: "bad_request_line",
+  HPE_INVALID_CONSTANT: "bad_request_line",
+  HPE_INVALID_CONTENT_LENGTH: "bad_framing",
+  HPE_UNEXPECTED_CONTENT_LENGTH: "bad_framing",
+  HPE_INVALID_TRANSFER_ENCODING: "bad_framing",
+  HPE_INVALID_CHUNK_SIZE: "bad_chunk",
+}
+
+function strictServer(limits: InterceptLimits): Server {
+  const server = createServer({ insecureHTTPParser: false, requireHostHeader: false, maxHeaderSize: limits.headBytes })
+  // The upstream's silence is found first, so that the client gets an answer and not a closed connection.
+  server.timeout = 2 * limits.idleMs
+  server.keepAliveTimeout = limits.idleMs
+  return server
+}

@@ -1,0 +1,184 @@
+/**
+ * Carries one judged request upstream and its response back.
+ *
+ * Guarantees: each part of the body is searched for placeholders before it is forwarded; a body of known, small size
+ * is searched whole before anything goes upstream at all; a misuse found later cuts the upstream request short, so
+ * that it never completes. Response heads lose hop-by-hop and control headers; bodies stream with backpressure.
+ * A response that breaks off is broken off to the client too, never completed. A request is sent a second time only
+ * when it is safe, has no body, and met a connection that had died while idle.
+ * Resolves to the refusal to answer with, or undefined where the response was begun or the client is gone.
+ */
+import {
+  type Agent,
+  type ClientRequest,
+  type IncomingMessage,
+  request as httpRequest,
+  type ServerResponse,
+} from "node:http"
+import { pipeline } from "node:stream/promises"
+import { createBodyScanner, type BodyScanner } from "../secrets/body.ts"
+import type { HeaderPair } from "../secrets/substitute.ts"
+import { endToEnd, flatten, pairsOf } from "./headers.ts"
+import { type HeadVerdict, type Refusal, refusalOf } from "./intercept-request.ts"
+import { UpstreamFailure } from "./upstream.ts"
+
+/** interim (1xx) responses to one request; they are not passed on */
+const maxInterim = 16
+
+export interface RelayLimits {
+  readonly headBytes: number
+  readonly idleMs: number
+  readonly heldBodyBytes: number
+}
+
+export interface RelayedRequest {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly head: Extract<HeadVerdict, { ok: true }>
+  readonly agent: Agent
+  readonly limits: RelayLimits
+  readonly placeholders: readonly string[]
+}
+
+export async function relayRequest(relayed: RelayedRequest): Promise<Refusal | undefined> {
+  const { request, response, head, limits } = relayed
+  using scanner = createBodyScanner({ placeholders: relayed.placeholders, encoding: head.encoding })
+  const { body } = head
+  const held: Buffer[] = []
+  const hold = body.kind === "none" || (body.kind === "length" && body.bytes <= limits.heldBodyBytes)
+  try {
+    if (hold) {
+      for await (const chunk of request as AsyncIterable<Buffer>) {
+        const refusal = refusalOf(await scanner.push(chunk))
+        if (refusal !== undefined) return refusal
+        held.push(chunk)
+      }
+      const refusal = body.kind === "none" ? undefined : refusalOf(await scanner.end())
+      if (refusal !== undefined) return refusal
+    }
+  } catch {
+    // The client broke off in the middle of its body.
+    response.destroy()
+    return undefined
+  }
+  const retriable = body.kind === "none" && head.safe
+  const first = await exchange(relayed, hold ? held : scanner)
+  const last = first === "died-idle" && retriable ? await exchange(relayed, held) : first
+  return last === "died-idle" ? { code: "upstream_error" } : last
+}
+
+/** One attempt. `died-idle`: a reused connection was closed before a byte of the response came. */
+async function exchange(
+  relayed: RelayedRequest,
+  body: readonly Buffer[] | BodyScanner,
+): Promise<Refusal | "died-idle" | undefined> {
+  const { request, response, head, agent, limits } = relayed
+  if (response.destroyed) return undefined
+  const upstream = httpRequest({
+    agent,
+    method: request.method ?? "GET",
+    path: request.url ?? "/",
+    headers: flatten([...head.headers, ...framingHeaders(relayed)]),
+    timeout: limits.idleMs,
+    maxHeaderSize: limits.headBytes,
+    insecureHTTPParser: false,
+  })
+  const abandon = (): void => void upstream.destroy()
+  response.once("close", abandon)
+  let timedOut = false
+  let answering = false
+  let interim = 0
+  upstream.on("information", () => {
+    interim += 1
+    if (interim > maxInterim) upstream.destroy()
+  })
+  let stopped: Refusal | undefined
+  upstream.once("timeout", () => {
+    timedOut = true
+    upstream.destroy()
+  })
+  const answered = answerOf(upstream)
+  const sent = send(upstream, request, body).then((refusal) => {
+    stopped = refusal
+    if (refusal !== undefined) upstream.destroy()
+  })
+  try {
+    const answer = await answered
+    answering = true
+    response.sendDate = false
+    response.writeHead(
+      answer.statusCode ?? 502,
+      answer.statusMessage ?? "",
+      flatten(endToEnd(pairsOf(answer.rawHeaders))),
+    )
+    await pipeline(answer, response)
+    // An upstream may answer before it has read the body; what it did not ask for is not sent.
+    if (!request.complete) upstream.destroy()
+    return undefined
+  } catch (error) {
+    upstream.destroy()
+    await sent
+    if (stopped !== undefined) return stopped
+    if (response.headersSent || response.destroyed) {
+      response.destroy()
+      return undefined
+    }
+    if (timedOut) return { code: "upstream_timeout" }
+    if (error instanceof UpstreamFailure) return { code: error.reason, detail: error.code }
+    return upstream.reusedSocket && !answering && interim === 0 ? "died-idle" : { code: "upstream_error" }
+  } finally {
+    response.off("close", abandon)
+  }
+}
+
+function answerOf(upstream: ClientRequest): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    upstream.once("response", resolve)
+    upstream.on("error", reject)
+    upstream.once("close", () => reject(new Error("closed without a response")))
+  })
+}
+
+/** Sends the body; resolves to a refusal when something in it must not go out. Never rejects. */
+async function send(
+  upstream: ClientRequest,
+  request: IncomingMessage,
+  body: readonly Buffer[] | BodyScanner,
+): Promise<Refusal | undefined> {
+  if (!("push" in body && "dispose" in body)) {
+    upstream.end(Buffer.concat(body as readonly Buffer[]))
+    return undefined
+  }
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      const refusal = refusalOf(await body.push(chunk))
+      if (refusal !== undefined) return refusal
+      if (upstream.destroyed) return undefined
+      if (!upstream.write(chunk)) await drained(upstream)
+    }
+    const refusal = refusalOf(await body.end())
+    if (refusal === undefined) upstream.end()
+    return refusal
+  } catch {
+    upstream.destroy()
+    return undefined
+  }
+}
+
+const drained = (upstream: ClientRequest): Promise<void> =>
+  new Promise((resolve) => {
+    const done = (): void => {
+      upstream.off("drain", done)
+      upstream.off("close", done)
+      resolve()
+    }
+    upstream.once("drain", done)
+    upstream.once("close", done)
+  })
+
+function framingHeaders({ head, request }: RelayedRequest): readonly HeaderPair[] {
+  if (head.body.kind === "length") return [["Content-Length", String(head.body.bytes)]]
+  if (head.body.kind === "chunked") return [["Transfer-Encoding", "chunked"]]
+  // Without it Node would frame an empty body as chunked, which some servers refuse.
+  return ["GET", "HEAD", "OPTIONS", "DELETE"].includes(request.method ?? "") ? [] : [["Content-Length", "0"]]
+}

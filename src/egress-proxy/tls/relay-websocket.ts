@@ -1,0 +1,129 @@
+/**
+ * Carries a judged WebSocket handshake upstream and, once the upstream agrees, the two byte streams.
+ *
+ * Guarantees: nothing but the handshake goes upstream before its 101; the 101 must be for a WebSocket. Any other
+ * answer is given to the client as an ordinary response, after which the connection ends. No extension is offered
+ * upstream, so that messages of the client can be searched for placeholders; one that holds some is not passed on
+ * and ends the connection. A half-close is passed on; either side's close, or its silence for `idleMs`, closes both.
+ * Resolves when the connection is over, to the refusal to record or answer with, if any.
+ */
+import { type Agent, type IncomingMessage, request as httpRequest, type ServerResponse, STATUS_CODES } from "node:http"
+import { type Duplex, Transform } from "node:stream"
+import { pipeline } from "node:stream/promises"
+import type { TLSSocket } from "node:tls"
+import { createWebSocketScanner } from "../secrets/websocket.ts"
+import { endToEnd, flatten, membersOf, pairsOf } from "./headers.ts"
+import { type HeadVerdict, type Refusal, refusalOf } from "./intercept-request.ts"
+import { UpstreamFailure } from "./upstream.ts"
+
+export interface RelayedWebSocket {
+  readonly request: IncomingMessage
+  /** for an answer other than 101 */
+  readonly response: ServerResponse
+  readonly client: TLSSocket
+  /** bytes the client sent after its handshake */
+  readonly early: Buffer
+  readonly head: Extract<HeadVerdict, { ok: true }>
+  readonly agent: Agent
+  readonly limits: { readonly headBytes: number; readonly idleMs: number }
+  readonly placeholders: readonly string[]
+}
+
+type Answer =
+  | { readonly kind: "upgraded"; readonly head: IncomingMessage; readonly socket: Duplex; readonly early: Buffer }
+  | { readonly kind: "response"; readonly head: IncomingMessage }
+
+export async function relayWebSocket(relayed: RelayedWebSocket): Promise<Refusal | undefined> {
+  const { request, response, client, head, agent, limits } = relayed
+  const offered = head.headers.filter(([name]) => name.toLowerCase() !== "sec-websocket-extensions")
+  const upstream = httpRequest({
+    agent,
+    method: "GET",
+    path: request.url ?? "/",
+    headers: flatten([...offered, ["Connection", "Upgrade"], ["Upgrade", "websocket"]]),
+    timeout: limits.idleMs,
+    maxHeaderSize: limits.headBytes,
+    insecureHTTPParser: false,
+  })
+  const abandon = (): void => void upstream.destroy()
+  client.once("close", abandon)
+  let timedOut = false
+  upstream.once("timeout", () => {
+    timedOut = true
+    upstream.destroy()
+  })
+  try {
+    const answer = await new Promise<Answer>((resolve, reject) => {
+      upstream.once("upgrade", (message, socket, early) => resolve({ kind: "upgraded", head: message, socket, early }))
+      upstream.once("response", (message) => resolve({ kind: "response", head: message }))
+      upstream.on("error", reject)
+      upstream.once("close", () => reject(new Error("closed without a response")))
+      upstream.end()
+    })
+    if (answer.kind === "upgraded") return await join(relayed, answer)
+    const headers = flatten(endToEnd(pairsOf(answer.head.rawHeaders)))
+    response.writeHead(answer.head.statusCode ?? 502, answer.head.statusMessage ?? "", [
+      ...headers,
+      "Connection",
+      "close",
+    ])
+    await pipeline(answer.head, response)
+    return undefined
+  } catch (error) {
+    upstream.destroy()
+    if (client.destroyed || response.headersSent) {
+      client.destroy()
+      return undefined
+    }
+    if (timedOut) return { code: "upstream_timeout" }
+    return error instanceof UpstreamFailure ? { code: error.reason, detail: error.code } : { code: "upstream_error" }
+  } finally {
+    client.off("close", abandon)
+  }
+}
+
+async function join(
+  relayed: RelayedWebSocket,
+  answer: Extract<Answer, { kind: "upgraded" }>,
+): Promise<Refusal | undefined> {
+  const { client, response, early, limits, placeholders } = relayed
+  const upstream = answer.socket as TLSSocket
+  const pairs = pairsOf(answer.head.rawHeaders)
+  if (answer.head.statusCode !== 101 || membersOf(pairs, "upgrade").join() !== "websocket") {
+    upstream.destroy()
+    return { code: "upstream_error" }
+  }
+  response.detachSocket(client)
+  const lines = endToEnd(pairs).map(([name, value]) => `${name}: ${value}\r\n`)
+  client.write(
+    `HTTP/1.1 101 ${STATUS_CODES[101]}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${lines.join("")}\r\n`,
+    "latin1",
+  )
+  client.write(answer.early)
+  return await new Promise<Refusal | undefined>((resolve) => {
+    const scanner = createWebSocketScanner(placeholders)
+    const finish = (refusal?: Refusal): void => {
+      resolve(refusal)
+      for (const socket of [client, upstream]) {
+        if (refusal === undefined) socket.destroySoon()
+        else socket.destroy()
+      }
+    }
+    const gate = new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        const refusal = placeholders.length === 0 ? undefined : refusalOf(scanner.push(chunk))
+        if (refusal === undefined) done(null, chunk)
+        else finish(refusal)
+      },
+    })
+    for (const socket of [client, upstream]) {
+      socket.removeAllListeners("timeout")
+      socket.setTimeout(limits.idleMs, () => socket.destroy())
+      socket.on("error", () => finish())
+      socket.once("close", () => finish())
+    }
+    if (early.length > 0) gate.write(early)
+    client.pipe(gate).pipe(upstream)
+    upstream.pipe(client)
+  })
+}

@@ -1,0 +1,159 @@
+/**
+ * A tunnel to one authority, however it was asked for: CONNECT, SOCKS5 or transparent TCP.
+ *
+ * Guarantees: on a `web` entry no byte goes upstream before the first flight was judged: TLS must name the tunnel's
+ * host; on ports other than 443, plain HTTP is served request by request instead; anything else, an upstream that
+ * speaks first included, is refused. A `tcp://` entry is relayed as it is.
+ * Does not: look into TLS; a Host header inside it is seen only where TLS is ended here.
+ */
+import type { Duplex } from "node:stream"
+import type { Authority } from "./authority.ts"
+import { isBulk } from "./bulk.ts"
+import type { ByteSource } from "./byte-source.ts"
+import { denialResponse } from "./denial.ts"
+import type { Gate, Opened } from "./gate.ts"
+import { serveHttp } from "./http/session.ts"
+import { linger } from "./linger.ts"
+import { abort } from "./passages.ts"
+import type { ReasonCode } from "./reasons.ts"
+import { relay } from "./relay.ts"
+import { createPlaceholderScanner } from "./secrets/scanner.ts"
+import { type ClientHello, createClientHelloReader } from "./tls/client-hello.ts"
+import type { Protocol, Verdict } from "./types.ts"
+
+export interface TunnelOptions {
+  readonly gate: Gate
+  readonly source: ByteSource
+  readonly protocol: Protocol
+  readonly target: Authority
+  /** Tells the client that the tunnel stands. */
+  readonly onOpen: () => void
+  readonly onRefused: (verdict: Verdict) => Promise<void>
+}
+
+type Open = Extract<Opened, { ok: true }>
+
+export async function serveTunnel(options: TunnelOptions): Promise<void> {
+  const { gate, source, protocol, target } = options
+  const opened = await gate.open({ protocol, target, client: source.socket })
+  if (!opened.ok) return options.onRefused(opened.verdict)
+  options.onOpen()
+  if (opened.grant.protocol === "tcp") return relayPlain(options, opened)
+  const upstream = listenForBanner(opened.upstream, () => source.interrupt())
+  const flight = await firstFlight(source, gate, opened)
+  const early = upstream.stop()
+  if (early === "spoke") return refuseInside(options, opened, "protocol_mismatch")
+  if (flight.state === "gone" || early === "ended") return drop(opened, source)
+  if (flight.state === "hello") return serveTls(options, opened, flight.hello)
+  if (flight.state === "bad") return refuseInside(options, opened, "bad_client_hello")
+  if (target.port === 443 && !gate.policy.off.has("tunnel.tls-only"))
+    return refuseInside(options, opened, "protocol_mismatch", flight.bytes)
+  source.unread(flight.bytes)
+  return serveHttp({ gate, source, inside: { authority: target, protocol, opened }, onConnect: async () => {} })
+}
+
+/** Any protocol, as it is; a secret's placeholder in the clear is the one thing that is looked for. */
+function relayPlain({ gate, source, protocol, target }: TunnelOptions, opened: Open): Promise<void> {
+  const { placeholders } = gate.policy.substitutions
+  const scanner = placeholders.length === 0 ? undefined : createPlaceholderScanner(placeholders)
+  const refuses = (bytes: Buffer): boolean => {
+    if (scanner?.push(bytes) === undefined) return false
+    gate.refuse({ protocol, target, code: "secret_misuse", rule: opened.grant.rule })
+    return true
+  }
+  return relay({
+    client: source.socket,
+    upstream: opened.upstream,
+    passage: opened.passage,
+    early: source.release(),
+    ...(scanner !== undefined && { refuses }),
+  })
+}
+
+async function serveTls(options: TunnelOptions, opened: Open, hello: ClientHello): Promise<void> {
+  const code = judgeHello(options.target, hello)
+  if (code !== undefined && !options.gate.policy.off.has(`tls.${code}`)) return refuseInside(options, opened, code)
+  const late = options.source.release()
+  const early = late.length === 0 ? hello.raw : Buffer.concat([hello.raw, late])
+  const { interceptor, policy } = options.gate
+  if (interceptor !== undefined && policy.substitutions.boundTo(options.target.hostText)) {
+    const { serveIntercepted } = await import("./secure.ts")
+    return serveIntercepted(options, interceptor, opened, early)
+  }
+  return relay({ client: options.source.socket, upstream: opened.upstream, passage: opened.passage, early })
+}
+
+/** The server name must be the tunnel's host; an address has no server name, so none must be sent. */
+export function judgeHello(target: Authority, hello: Pick<ClientHello, "sni">): ReasonCode | undefined {
+  if (target.host.kind === "ip") return hello.sni === undefined ? undefined : "sni_mismatch"
+  if (hello.sni === undefined) return "sni_missing"
+  return hello.sni === target.host.name ? undefined : "sni_mismatch"
+}
+
+type Flight =
+  | { readonly state: "gone" }
+  | { readonly state: "hello"; readonly hello: ClientHello }
+  | { readonly state: "plain"; readonly bytes: Buffer }
+  | { readonly state: "bad" }
+
+/** Neither TLS nor HTTP servers speak first; one that does, or that hangs up, settles what the tunnel is. */
+function listenForBanner(upstream: Duplex, onEarly: () => void): { stop(): "silent" | "spoke" | "ended" } {
+  let heard: "silent" | "spoke" | "ended" = "silent"
+  const onData = () => {
+    heard = "spoke"
+    upstream.pause()
+    onEarly()
+  }
+  const onEnd = () => {
+    if (heard === "silent") heard = "ended"
+    onEarly()
+  }
+  // A bulk socket cannot be overheard; it is used on 443, where what a server says first reaches nobody anyway.
+  const overheard = !isBulk(upstream)
+  if (overheard) upstream.on("data", onData)
+  upstream.on("end", onEnd).on("close", onEnd)
+  return {
+    stop() {
+      if (overheard) upstream.pause()
+      upstream.off("data", onData).off("end", onEnd).off("close", onEnd)
+      return heard
+    },
+  }
+}
+
+async function firstFlight(source: ByteSource, gate: Gate, opened: Open): Promise<Flight> {
+  const { limits } = gate
+  const reader = createClientHelloReader({ maxBytes: limits.helloBytes })
+  const seen: Buffer[] = []
+  let deadline = 0
+  for (;;) {
+    const wait = seen.length === 0 ? limits.silentMs : deadline - performance.now()
+    const chunk = wait > 0 ? await source.read(wait) : "timeout"
+    if (opened.passage.finished) return { state: "gone" }
+    if (typeof chunk === "string") return seen.length === 0 || chunk === "end" ? { state: "gone" } : { state: "bad" }
+    if (seen.length === 0) deadline = performance.now() + limits.headMs
+    seen.push(chunk)
+    const step = reader.push(chunk)
+    if (step.state === "hello") return { state: "hello", hello: step }
+    if (step.state === "not-tls") return { state: "plain", bytes: Buffer.concat(seen) }
+    if (step.state === "bad") return { state: "bad" }
+  }
+}
+
+function drop(opened: Open, source: ByteSource): void {
+  opened.passage.finish()
+  opened.upstream.destroy()
+  source.socket.destroy()
+}
+
+/** A fatal `unrecognized_name` alert, which TLS clients print by name. */
+const alert = Buffer.from([21, 3, 1, 0, 2, 2, 112])
+
+async function refuseInside(options: TunnelOptions, opened: Open, code: ReasonCode, plain?: Buffer): Promise<void> {
+  const { gate, source, protocol, target } = options
+  opened.passage.finish()
+  abort(opened.upstream)
+  const verdict = gate.refuse({ protocol, target, code, rule: opened.grant.rule })
+  const isHttp = plain !== undefined && /^[A-Z]{3,20} /.test(plain.toString("latin1", 0, 24))
+  await linger(source, isHttp ? denialResponse(verdict, { keepAlive: false, headOnly: false }) : alert, gate.limits)
+}

@@ -1,0 +1,54 @@
+/** The words that cross the proxy's border. Policy comes in as a plain value; verdicts go out as plain values. */
+import type { Socket } from "node:net"
+import type { EgressEntry } from "../manifest/egress-entry.ts"
+
+/** `db.test: 127.0.0.1:5432`: a name this host maps on purpose, the one way to a loopback or private address. */
+export type EgressServices = Readonly<Record<string, { readonly address: string; readonly port: number }>>
+
+export interface EgressBudgets {
+  readonly bytesOut: number
+  readonly bytesIn: number
+  readonly requests: number
+  readonly connections: number
+  readonly distinctNames: number
+  readonly connectTimeoutMs: number
+  readonly idleTimeoutMs: number
+}
+
+export interface EgressPolicy {
+  readonly entries: readonly EgressEntry[]
+  readonly services: EgressServices
+  /** CIDR grants to private ranges, canonical text */
+  readonly private: readonly string[]
+  readonly budgets: EgressBudgets
+  readonly readOnlyHttp: "enforce" | "report" | "off"
+  /** secrets substituted at the proxy: values live in memory only */
+  readonly substitutions: readonly EgressSubstitution[]
+}
+
+export interface EgressSubstitution {
+  /** what the sandbox sees, e.g. `$$SECRET[GITHUB_TOKEN]$$` */
+  readonly placeholder: string
+  readonly value: string
+  /** canonical host names this secret is bound to */
+  readonly hosts: readonly string[]
+}
+
+export type Protocol = "connect" | "http" | "websocket" | "socks5" | "tcp" | "dns"
+
+export interface Verdict {
+  readonly decision: "allow" | "deny" | "malformed" | "infrastructure"
+  /** stable code from the proxy's reasons table */
+  readonly reason: string
+  readonly protocol: Protocol
+  readonly host?: string
+  readonly port?: number
+  /** the vetted address dialled */
+  readonly address?: string
+  /** the entry that allowed it */
+  readonly rule?: string
+  readonly hint?: string
+}
+
+export type Resolve = (name: string) => Promise<readonly string[]> | readonly string[]
+export type Dial = (address: string, port: number) => Socket | Promise<Socket>

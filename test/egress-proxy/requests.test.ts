@@ -1,0 +1,195 @@
+/** Requests and their responses over time, and clients that dribble, flood, or go away. */
+import { describe, expect, it } from "vitest"
+import { echo, established, respond, rig, startUpstream, tunnel, until } from "./harness.ts"
+
+const idle = { connections: 0, passages: 0, pending: 0 }
+const get = "GET http://plain.good.test/ HTTP/1.1\r\nHost: plain.good.test\r\n\r\n"
+
+describe("requests", () => {
+  it("forwards the 100 that the client asked for, and the body after it", async () => {
+    await using upstream = await startUpstream((socket) => {
+      let seen = ""
+      socket.on("data", (chunk) => {
+        const before = seen
+        seen += chunk.toString("latin1")
+        if (!before.includes("\r\n\r\n") && seen.includes("\r\n\r\n")) socket.write("HTTP/1.1 100 Continue\r\n\r\n")
+        if (seen.endsWith("body!")) socket.write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone")
+      })
+    })
+    await using test = await rig(upstream)
+    const client = test.client()
+    client.send(
+      "POST http://plain.good.test/ HTTP/1.1\r\nHost: plain.good.test\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
+    )
+    await client.sees(/^HTTP\/1\.1 100 Continue\r\n\r\n$/)
+    client.send("body!")
+    await client.sees(/200 OK[^]*done$/)
+  })
+
+  it("answers a HEAD without a body and goes on with the next request", async () => {
+    await using upstream = await startUpstream(respond("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"))
+    await using test = await rig(upstream)
+    const client = test.client()
+    client.send(get.replace("GET", "HEAD"))
+    await client.sees(/content-length: 1000[^]*\r\n\r\n$/)
+    client.send("GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n")
+    await client.sees(/HTTP\/1\.1 403 /)
+  })
+
+  it("goes on with pipelined requests in order, after a refusal too", async () => {
+    await using upstream = await startUpstream(
+      respond("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
+    )
+    await using test = await rig(upstream)
+    const client = test.client()
+    client.send(`${get}GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n${get}`)
+    await client.sees(/200 OK[^]*0\r\n\r\nHTTP\/1\.1 403 [^]*\}\nHTTP\/1\.1 200 OK[^]*0\r\n\r\n$/)
+    expect(test.verdicts.map(({ reason }) => reason)).toEqual(["allowed", "host_not_allowed", "allowed"])
+  })
+
+  it("closes after a response without a length to an HTTP/1.0 client", async () => {
+    await using upstream = await startUpstream((socket) =>
+      socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\n\r\nuntil the end")),
+    )
+    await using test = await rig(upstream)
+    const client = test.client()
+    client.send("GET http://plain.good.test/ HTTP/1.0\r\n\r\n")
+    expect((await client.closed).text).toMatch(/^HTTP\/1\.1 200 OK\r\nconnection: close\r\n\r\nuntil the end$/)
+  })
+
+  it("resets the client when a response breaks off", async () => {
+    await using upstream = await startUpstream((socket) =>
+      socket.once("data", () => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")),
+    )
+    await using test = await rig(upstream)
+    const client = test.client()
+    client.send(get)
+    expect(await client.closed).toMatchObject({ reset: true })
+    await until(() => test.proxy.counters().connections === 0, "the client is gone")
+    expect(test.proxy.counters()).toMatchObject(idle)
+  })
+
+  it("carries a WebSocket both ways", async () => {
+    await using upstream = await startUpstream((socket) =>
+      socket.once("data", () => {
+        socket.write(
+          "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n",
+        )
+        echo(socket)
+      }),
+    )
+    await using test = await rig(upstream)
+    const client = test.client()
+    client.send(
+      "GET http://plain.good.test/ HTTP/1.1\r\nHost: plain.good.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+    )
+    await client.sees(/101 Switching/)
+    client.send("frame")
+    await client.sees(/frame$/)
+    expect(test.verdicts).toMatchObject([{ decision: "allow", protocol: "websocket" }])
+  })
+
+  it("bounds an upstream that never answers", async () => {
+    await using upstream = await startUpstream(() => {})
+    await using test = await rig(upstream, { limits: { responseHeadMs: 30 } })
+    const client = test.client()
+    client.send(get)
+    expect((await client.closed).text).toMatch(/^HTTP\/1\.1 504 [^]*upstream_timeout/)
+    expect(test.proxy.counters()).toMatchObject({ passages: 0, pending: 0 })
+  })
+
+  it("bounds an upstream that sends interim responses for ever", async () => {
+    await using upstream = await startUpstream((socket) =>
+      socket.once("data", () => socket.write("HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100))),
+    )
+    await using test = await rig(upstream)
+    const client = test.client()
+    client.send(get)
+    expect((await client.closed).text).toMatch(/^HTTP\/1\.1 502 /)
+  })
+
+  it("answers a client whose upstream answers before the body is sent", async () => {
+    await using upstream = await startUpstream((socket) =>
+      socket.once("data", () => socket.write("HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n")),
+    )
+    await using test = await rig(upstream)
+    const client = test.client()
+    client.send("POST http://plain.good.test/ HTTP/1.1\r\nHost: plain.good.test\r\nContent-Length: 500000\r\n\r\nbegin")
+    expect((await client.closed).text).toMatch(/^HTTP\/1\.1 413 [^]*connection: close/)
+  })
+})
+
+describe("hostile clients", () => {
+  it("row 108: a head that dribbles in is cut off", async () => {
+    await using upstream = await startUpstream(echo)
+    await using test = await rig(upstream, { limits: { headMs: 40 } })
+    const client = test.client()
+    client.send("GET http://plain.good.test/ HTTP/1.1\r\nX: ")
+    const drip = setInterval(() => client.send("a"), 5)
+    const { text } = await client.closed
+    clearInterval(drip)
+    expect(text).toMatch(/^HTTP\/1\.1 408 [^]*head_timeout/)
+  })
+
+  it("row 108: a ClientHello that dribbles in is cut off", async () => {
+    await using upstream = await startUpstream(echo)
+    await using test = await rig(upstream, { limits: { headMs: 40 } })
+    const client = test.client()
+    client.send(tunnel("api.good.test:443"))
+    await client.sees(established)
+    client.send("\x16\x03\x01\x02\x00\x01")
+    await client.closed
+    expect(test.verdicts.at(-1)).toMatchObject({ reason: "bad_client_hello" })
+    expect(test.proxy.counters()).toMatchObject({ passages: 0 })
+  })
+
+  it("row 108: a connection that says nothing is closed", async () => {
+    await using upstream = await startUpstream(echo)
+    await using test = await rig(upstream, { limits: { silentMs: 20 } })
+    expect((await test.client().closed).text).toBe("")
+  })
+
+  it("row 108: chunks without end stop at the byte budget", async () => {
+    await using upstream = await startUpstream((socket) => socket.resume())
+    await using test = await rig(upstream, { budgets: { bytesOut: 100_000 } })
+    const client = test.client()
+    client.send("POST http://plain.good.test/ HTTP/1.1\r\nHost: plain.good.test\r\nTransfer-Encoding: chunked\r\n\r\n")
+    const pour = setInterval(() => client.send(`4000\r\n${"x".repeat(0x4000)}\r\n`), 1)
+    await client.closed
+    clearInterval(pour)
+    expect(test.verdicts.at(-1)).toMatchObject({ decision: "deny", reason: "budget", rule: "budgets.bytesOut" })
+    expect(test.proxy.counters().bytesOut).toBeLessThanOrEqual(100_000)
+  })
+
+  it("row 108: connections over the cap are refused, and the oldest idle tunnel is shed first", async () => {
+    await using upstream = await startUpstream(echo)
+    await using test = await rig(upstream, { limits: { openConnections: 2, shedIdleMs: 0 } })
+    const [first, second] = [test.client(), test.client()]
+    first.send(tunnel("db.good.test:5432"))
+    await first.sees(established)
+    second.send(tunnel("db.good.test:5432"))
+    await second.sees(established)
+    const third = test.client()
+    await first.closed
+    third.send(tunnel("db.good.test:5432"))
+    await third.sees(established)
+
+    await using strict = await rig(upstream, { limits: { openConnections: 1, shedIdleMs: 60_000 } })
+    const holder = strict.client()
+    holder.send(tunnel("db.good.test:5432"))
+    await holder.sees(established)
+    await strict.client().closed
+    expect(strict.verdicts.at(-1)).toMatchObject({ decision: "infrastructure", reason: "too_many_connections" })
+  })
+
+  it("a client that goes away while its upstream is dialled leaves nothing behind", async () => {
+    await using upstream = await startUpstream(echo)
+    await using test = await rig(upstream, { resolve: () => new Promise(() => {}) })
+    const client = test.client()
+    client.send(tunnel("db.good.test:5432"))
+    await until(() => test.proxy.counters().pending === 1, "the dial is pending")
+    client.socket.resetAndDestroy()
+    await until(() => test.proxy.counters().pending === 0, "the dial is given up")
+    await until(() => test.proxy.counters().connections === 0, "the client is gone")
+  })
+})
