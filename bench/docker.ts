@@ -17,13 +17,25 @@ import { bar, interleave, printTable } from "./measure.ts"
 const rounds = 20
 const mebibyte = 2 ** 20
 const profile: SandboxProfile = {
-  executables: { program: "/usr/bin/true", children: true, spawn: { sh: "/usr/bin/sh", rm: "/usr/bin/rm" }, bundles: {} },
+  executables: {
+    program: "/usr/bin/true",
+    children: true,
+    spawn: { sh: "/usr/bin/sh", rm: "/usr/bin/rm" },
+    bundles: {},
+  },
   view: { read: ["**"], deny: [] },
   write: ["**"],
   env: { PATH: "/usr/bin", HOME: "/home/tool" },
   tty: false,
   network: { proxyPort: 3128, transparentPorts: [80, 443], dns: true },
-  limits: { wallMs: 30_000, memoryBytes: 256 * mebibyte, pids: 64, diskBytes: 64 * mebibyte, outputBytes: mebibyte, openFiles: 1024 },
+  limits: {
+    wallMs: 30_000,
+    memoryBytes: 256 * mebibyte,
+    pids: 64,
+    diskBytes: 64 * mebibyte,
+    outputBytes: mebibyte,
+    openFiles: 1024,
+  },
   required: [],
   files: {},
 }
@@ -48,7 +60,12 @@ const socket = `unix://${engine.socket}`
 const docker = promisify(execFile)
 try {
   const [small, large] = [fillWorkspace(join(dir, "small"), 10), fillWorkspace(join(dir, "large"), 50_000)]
-  await using pooled = createDockerBackend({ data: join(dir, "pooled"), engine: socket, rootfs: "host", pool: { perProfile: 1 } })
+  await using pooled = createDockerBackend({
+    data: join(dir, "pooled"),
+    engine: socket,
+    rootfs: "host",
+    pool: { perProfile: 1 },
+  })
   await using cold = createDockerBackend({ data: join(dir, "cold"), engine: socket, rootfs: "host" })
   const call = async (backend: typeof pooled, argv: readonly string[], workspace: string): Promise<void> => {
     const prepared = await backend.prepare(profile)
@@ -64,7 +81,11 @@ try {
     await call(pooled, argv, workspace)
     return performance.now() - start
   }
-  const changes = ["/usr/bin/sh", "-c", "for i in 1 2 3 4 5; do echo $i > d0/new$i; done; for i in 0 1 2 3 4; do rm d0/f$i; done"]
+  const changes = [
+    "/usr/bin/sh",
+    "-c",
+    "for i in 1 2 3 4 5; do echo $i > d0/new$i; done; for i in 0 1 2 3 4; do rm d0/f$i; done",
+  ]
   const image = await cold.station().then(async (station) => {
     if ("ok" in station) throw new Error(station.message)
     const root = await station.rootFor(profile.executables)
@@ -72,7 +93,20 @@ try {
     return root.value.image
   })
   const dockerRun = async (): Promise<void> => {
-    await docker("docker", ["-H", socket, "run", "--rm", "--network", "none", "--log-driver", "none", "-v", "/usr:/usr:ro", image, "/usr/bin/true"])
+    await docker("docker", [
+      "-H",
+      socket,
+      "run",
+      "--rm",
+      "--network",
+      "none",
+      "--log-driver",
+      "none",
+      "-v",
+      "/usr:/usr:ro",
+      image,
+      "/usr/bin/true",
+    ])
   }
   const rows = await interleave(
     [
@@ -85,7 +119,11 @@ try {
     const times: number[] = []
     for (let round = 0; round < rounds; round += 1) times.push(await fromPool(argv, workspace))
     const sorted = times.toSorted((a, b) => a - b)
-    return { name, median: sorted[Math.floor(rounds / 2)] ?? Number.NaN, p90: sorted[Math.floor(rounds * 0.9)] ?? Number.NaN }
+    return {
+      name,
+      median: sorted[Math.floor(rounds / 2)] ?? Number.NaN,
+      p90: sorted[Math.floor(rounds * 0.9)] ?? Number.NaN,
+    }
   }
   rows.push(await sample("pooled sealed call of true, 10 files", ["/usr/bin/true"], small))
   rows.push(await sample("pooled sealed call of true, 50 k files", ["/usr/bin/true"], large))

@@ -4,8 +4,10 @@
  * Guarantees: the host's code is loaded only by commands that need it; a host that cannot open ends the command with
  * the reason's exit code, what is wrong and how to mend it, and leaves nothing open.
  */
+import { existsSync } from "node:fs"
 import type { Host } from "../host/types.ts"
 import { reasons } from "../host/reasons.ts"
+import { exit } from "./exit.ts"
 import { diagnosticLines } from "./render/diagnostics.ts"
 import { type Terminal, visible } from "./terminal.ts"
 
@@ -31,6 +33,11 @@ export const withHost = async (
   terminal: Terminal,
   use: (host: Host) => Promise<number>,
 ): Promise<number> => {
+  const missing = flags.manifests?.find((folder) => !existsSync(folder))
+  if (missing !== undefined) {
+    terminal.say(`caisson: there are no manifests at ${visible(missing)}`)
+    return exit.usage
+  }
   const { createHost } = await import("../host/index.ts")
   let host: Host
   try {

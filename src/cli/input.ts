@@ -30,8 +30,8 @@ const read = (file: string | 0, source: string): Given<string> => {
   }
 }
 
-export const givenInput = (given: string | undefined): Given<JsonValue> => {
-  if (given === undefined) return { ok: true, value: {} }
+export const givenInput = (given: string | undefined): Given<JsonValue | undefined> => {
+  if (given === undefined) return { ok: true, value: undefined }
   if (given !== "-" && !given.startsWith("@")) return parse(given, "the input")
   const source = given === "-" ? "stdin" : given.slice(1)
   const text = read(given === "-" ? 0 : given.slice(1), source)

@@ -1,7 +1,7 @@
 /**
  * The command line's entry: words in, exit code out.
  *
- * Guarantees: ends the process with a code of the interface's table, after stdout is written out whole; a failure
+ * Guarantees: ends the process with a code of the interface's table, after stdout is written out whole or its reader has gone; a failure
  * nobody foresaw is exit code 5 and one line, with the stack only under `CAISSON_DEBUG`.
  */
 import { readFileSync } from "node:fs"
@@ -42,10 +42,11 @@ const perform = async (argv: readonly string[]): Promise<number> => {
 }
 
 export const main = async (argv: readonly string[]): Promise<never> => {
-  // A reader that went away (`caisson tools | head -1`) is no failure of ours.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) =>
-    process.exit(error.code === "EPIPE" ? exit.ok : exit.hostBroken),
-  )
+  // A reader that went away (`caisson tools | head -1`) is no failure of ours, and does not change how a call ended.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") process.exit(exit.hostBroken)
+  })
+  process.stderr.on("error", () => undefined)
   const code = await perform(argv)
   await flushed(process.stdout)
   await flushed(process.stderr)

@@ -14,7 +14,7 @@ const collect = (folder: string, earlier: string[] | undefined): string[] => [..
 const json = (): Option => new Option("--json", options.json)
 const manifests = (): Option => new Option("--manifests <dir>", options.manifests).argParser(collect)
 const backend = (): Option =>
-  new Option("--backend <name>", options.backend).choices(["namespace", "docker"]).default("namespace")
+  new Option("--backend <name>", options.backend).choices(["namespace", "docker"])
 
 const callFlags = (command: Command): Command =>
   command

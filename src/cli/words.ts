@@ -21,7 +21,7 @@ export const options = {
   workspace: "the folder presented at /workspace",
   user: "whose login state and grants apply (default: the OS user)",
   manifests: "one more folder with manifests (repeatable); the bundled catalogue is always there",
-  backend: "namespace | docker",
+  backend: "namespace | docker (default: that of caisson.yaml, else namespace)",
   driver: "pin a driver",
   context: "per-call context as JSON",
   plan: "run, show the effects, commit nothing",

@@ -16,7 +16,9 @@ const mostBytes = 262_144
 /** Takes bytes on; answers whether the memory is still needed after it returned. */
 export type Deliver = (bytes: Buffer) => boolean
 
-const waiting = new WeakMap<Duplex, (deliver: Deliver) => void>()
+/** On the socket itself: an entry in a WeakMap for each would cost the collector more than the rest of the dial. */
+const taker = Symbol("taker")
+type BulkSocket = Duplex & { [taker]?: (deliver: Deliver) => void }
 
 export const bulkDial: Dial = (host, port) => {
   let deliver: Deliver | undefined
@@ -39,17 +41,17 @@ export const bulkDial: Dial = (host, port) => {
   }
   const socket = connect({ host, port, allowHalfOpen: true, noDelay: true, onread })
   socket.pause()
-  waiting.set(socket, (to) => {
+  const bulk: BulkSocket = socket
+  bulk[taker] = (to) => {
     deliver = to
-  })
+  }
   return socket
 }
 
 /** Hands what a bulk socket reads to `deliver`; false when it is no such socket. Reading begins with `resume`. */
-export function deliverTo(socket: Duplex, deliver: Deliver): boolean {
-  const set = waiting.get(socket)
-  set?.(deliver)
-  return set !== undefined
+export function deliverTo(socket: BulkSocket, deliver: Deliver): boolean {
+  socket[taker]?.(deliver)
+  return isBulk(socket)
 }
 
-export const isBulk = (socket: Duplex): boolean => waiting.has(socket)
+export const isBulk = (socket: BulkSocket): boolean => socket[taker] !== undefined

@@ -6,6 +6,7 @@
  * so that a relay can take over without losing or repeating a byte.
  */
 import type { Duplex } from "node:stream"
+import { timerMs } from "./deadline.ts"
 
 export type Read = Buffer | "end" | "timeout"
 
@@ -56,7 +57,7 @@ class SocketSource implements ByteSource {
     if (this.#waiting !== undefined) throw new Error("two reads at once")
     return new Promise((resolve) => {
       this.#waiting = resolve
-      this.#timer = setTimeout(() => this.#settle("timeout"), timeoutMs)
+      this.#timer = setTimeout(() => this.#settle("timeout"), timerMs(timeoutMs))
       this.socket.resume()
     })
   }

@@ -3,10 +3,12 @@
  *
  * Guarantees: a name is resolved once per connection; every address of the answer is vetted, and one bad address
  * refuses them all; the connector holds the vetted addresses and can dial nothing else. Resolving and dialling
- * together take no longer than the deadline.
+ * together take no longer than the deadline; an address that does not answer leaves time for those after it. Whatever
+ * the injected functions do (throw, hang, answer nonsense) is an outcome, never an exception.
  * Assumes: `dial` connects to exactly the address it is given (the default one does).
  */
 import { connect, type Socket } from "node:net"
+import { Duplex } from "node:stream"
 import { type IpAddress, parseIp } from "./address.ts"
 import type { Deadline } from "./deadline.ts"
 import type { Route } from "./decide.ts"
@@ -45,17 +47,21 @@ export async function vet(
   resolve: Resolve,
   deadline: Deadline,
 ): Promise<Outcome<readonly IpAddress[]>> {
-  let answer: readonly string[]
+  let answer: unknown
   try {
-    answer = await within((async () => resolve(route.name))(), deadline, () => {})
+    answer = await within((async (): Promise<unknown> => resolve(route.name))(), deadline, () => {})
   } catch {
     return { ok: false, code: "dns_failure" }
   }
-  const addresses = Array.isArray(answer)
-    ? answer.map((text) => (typeof text === "string" ? parseIp(text) : undefined))
-    : []
+  const addresses = Array.isArray(answer) ? answer.map(addressIn) : []
   if (addresses.length === 0 || !addresses.every((ip) => ip !== undefined)) return { ok: false, code: "dns_failure" }
   return vetAnswer(policy, addresses, route.port)
+}
+
+/** An address as text, or as `dns.lookup` hands it out: `{ address, family }`. Anything else is none. */
+function addressIn(one: unknown): IpAddress | undefined {
+  const text = typeof one === "object" && one !== null && "address" in one ? one.address : one
+  return typeof text === "string" ? parseIp(text) : undefined
 }
 
 /** All addresses of an answer must be dialable; one that is not refuses them all. */
@@ -80,32 +86,44 @@ export function createConnector(
 ): Connector {
   return {
     async dial(deadline) {
-      for (const ip of addresses.slice(0, attempts)) {
-        const socket = await attempt(ip.text, port, dial, deadline)
+      const tried = addresses.slice(0, attempts)
+      let code: ReasonCode = "connect_failed"
+      for (const [index, ip] of tried.entries()) {
+        const share = deadline.share(tried.length - index)
+        const socket = await attempt(ip.text, port, dial, share)
+        if (socket !== undefined) share.settle()
         if (socket !== undefined) return { ok: true, value: { socket, address: ip.text } }
+        if (share.expired) code = "connect_timeout"
+        else share.settle()
         if (deadline.expired) return { ok: false, code: "connect_timeout" }
       }
-      return { ok: false, code: "connect_failed" }
+      return { ok: false, code }
     },
   }
 }
 
 async function attempt(address: string, port: number, dial: Dial, deadline: Deadline): Promise<Socket | undefined> {
-  const drop = (socket: Socket) => {
-    socket.on("error", () => {})
-    socket.destroy()
+  const drop = (socket: unknown) => {
+    if (socket instanceof Duplex) socket.on("error", () => {}).destroy()
   }
   let socket: Socket
   try {
     const dialled = dial(address, port)
-    socket = dialled instanceof Promise ? await within(dialled, deadline, drop) : dialled
+    const isPending = typeof (dialled as PromiseLike<Socket> | undefined)?.then === "function"
+    socket = isPending ? await within(Promise.resolve(dialled), deadline, drop) : (dialled as Socket)
   } catch {
     return undefined
   }
+  if (!(socket instanceof Duplex)) return undefined
   socket.on("error", () => {})
   socket.allowHalfOpen = true
   if (socket.destroyed) return undefined
-  if (socket.connecting !== true) return socket
+  if (socket.connecting !== true) {
+    // A socket that nobody has connected looks open and never will be.
+    if (socket.pending !== true) return socket
+    socket.destroy()
+    return undefined
+  }
   const connected = await new Promise<boolean>((resolve) => {
     const settle = () => {
       deadline.off(settle)

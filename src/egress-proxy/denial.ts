@@ -22,29 +22,36 @@ const phrases: Readonly<Record<number, string>> = {
   504: "Gateway Timeout",
 }
 
+/** What the client reads, one line of JSON. `detail` holds what the reason's own text leaves open. */
+export function denialBody(verdict: Verdict, detail?: string): string {
+  const { text, hint } = reasons[verdict.reason as ReasonCode]
+  const said = {
+    layer: "egress",
+    reason: verdict.reason,
+    message: detail === undefined ? text : `${text}: ${detail}`,
+    host: verdict.host ?? null,
+    port: verdict.port ?? null,
+    rule: verdict.rule ?? null,
+    hint,
+  }
+  return `${JSON.stringify(said)}\n`
+}
+
 export function denialResponse(
   verdict: Verdict,
   options: { readonly keepAlive: boolean; readonly headOnly: boolean },
 ): Buffer {
   const code = verdict.reason as ReasonCode
-  const { status, text, hint } = reasons[code]
-  const body = JSON.stringify({
-    layer: "egress",
-    reason: code,
-    message: text,
-    host: verdict.host ?? null,
-    port: verdict.port ?? null,
-    rule: verdict.rule ?? null,
-    hint,
-  })
+  const { status } = reasons[code]
+  const body = denialBody(verdict)
   const lines = [
     `HTTP/1.1 ${status} ${phrases[status] ?? "Refused"}`,
     `x-caisson-denied: ${code}`,
     "content-type: application/json",
-    `content-length: ${Buffer.byteLength(body) + 1}`,
+    `content-length: ${Buffer.byteLength(body)}`,
     "cache-control: no-store",
     ...(status === 405 ? ["allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, CONNECT"] : []),
     ...(options.keepAlive ? [] : ["connection: close"]),
   ]
-  return Buffer.from(`${lines.join("\r\n")}\r\n\r\n${options.headOnly ? "" : `${body}\n`}`)
+  return Buffer.from(`${lines.join("\r\n")}\r\n\r\n${options.headOnly ? "" : body}`)
 }

@@ -28,8 +28,8 @@ export interface OpenRequest {
   readonly client: Duplex
   /** another connection for a request that is counted and recorded elsewhere: only refusals are recorded */
   readonly quiet?: boolean
-  /** said along with an allow, as the verdict's hint */
-  readonly note?: string
+  /** said along with an allow: what a rule set to `report` would have refused it with */
+  readonly report?: ReasonCode | undefined
 }
 
 export type Opened =
@@ -110,6 +110,8 @@ export function createGate(options: GateOptions): Gate {
     protocol !== "websocket" &&
     (grant.protocol === "tcp" || (target.port === 443 && !policy.substitutions.boundTo(target.hostText)))
 
+  const unforeseen = (): Outcome<Connected> => ({ ok: false, code: "internal" })
+
   const abortPending = (code: ReasonCode) => {
     for (const deadline of pending.keys()) {
       pending.set(deadline, code)
@@ -156,7 +158,7 @@ export function createGate(options: GateOptions): Gate {
       client.on("close", stop)
       pending.set(deadline, undefined)
       const unseen = options.bulkDial !== undefined && isUnseen(request, grant)
-      const reached = await reach(route, unseen ? options.bulkDial : dial, deadline)
+      const reached = await reach(route, unseen ? options.bulkDial : dial, deadline).catch(unforeseen)
       deadline.settle()
       client.off("close", stop)
       const cancelled = pending.get(deadline)
@@ -171,14 +173,7 @@ export function createGate(options: GateOptions): Gate {
       }
       if (
         request.quiet !== true &&
-        !log.record({
-          protocol,
-          target,
-          code: "allowed",
-          address,
-          rule: grant.rule,
-          ...(request.note !== undefined && { note: request.note }),
-        }).recorded
+        !log.record({ protocol, target, code: "allowed", address, rule: grant.rule, report: request.report }).recorded
       ) {
         socket.destroy()
         return no("verdict_log_failed", grant.rule)
@@ -188,6 +183,7 @@ export function createGate(options: GateOptions): Gate {
         upstream: socket,
         budgets,
         onBudget: (name) => overBudget(request, name),
+        answers: protocol === "http" || protocol === "websocket",
       })
       return { ok: true, upstream: socket, address, grant, passage }
     },

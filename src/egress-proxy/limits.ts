@@ -31,6 +31,8 @@ export interface ProxyLimits {
    * shed, else `too_many_connections`
    */
   readonly openConnections: number
+  /** connections beyond the cap that are told so at once; further ones are reset */
+  readonly turnedAway: number
   /** a tunnel counts as idle, and may be shed, after this */
   readonly shedIdleMs: number
   /** names being resolved at once on one proxy; the others wait, within the connect timeout */
@@ -42,6 +44,8 @@ export interface ProxyLimits {
   /** bytes read and thrown away, and time taken, after a final answer, so that the client can read it */
   readonly lingerBytes: number
   readonly lingerMs: number
+  /** refusals written to the log one by one in a second; further ones are counted, a line for each reason */
+  readonly refusalLines: number
   /** different (reason, target) pairs kept for `denials()`; further ones are counted under the target `…` */
   readonly denialRows: number
 }
@@ -58,19 +62,16 @@ export const defaultLimits: ProxyLimits = Object.freeze({
   chunkLineBytes: 256,
   trailerBytes: 8_192,
   openConnections: 16_384,
+  turnedAway: 16,
   shedIdleMs: 5_000,
   resolving: 16,
   dialAttempts: 4,
   unreadBytes: 65_536,
   lingerBytes: 1_048_576,
   lingerMs: 1_000,
+  refusalLines: 200,
   denialRows: 1_000,
 })
-
-/** A proxy that only serves sandboxes: one of them cannot take the process's connections from the others. */
-export const sandboxLimits: ProxyLimits = Object.freeze({ ...defaultLimits, openConnections: 1_024 })
-
-const ownDescriptors = 256
 
 /**
  * Client connections open at once over all proxies of this process; owner: this process. A connection takes two file
@@ -78,7 +79,14 @@ const ownDescriptors = 256
  */
 export const processConnections = { open: 0, limit: connectionsFor(descriptorLimit()) }
 
+/** A proxy that only serves sandboxes: one of them cannot take the process's connections from the others. */
+export const sandboxLimits: ProxyLimits = Object.freeze({
+  ...defaultLimits,
+  openConnections: Math.max(16, Math.min(1_024, Math.floor(processConnections.limit / 4))),
+})
+
 export function connectionsFor(descriptors: number): number {
+  const ownDescriptors = 256
   return Math.max(16, Math.min(32_768, Math.floor((descriptors - ownDescriptors) / 2)))
 }
 

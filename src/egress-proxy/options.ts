@@ -24,6 +24,8 @@ export interface PolicyInput {
 }
 
 export function policyFrom(input: PolicyInput): EgressPolicy {
+  if (!Array.isArray(input.egress))
+    throw new PolicyError("egress must be a list of entries; an empty one lets nothing out")
   const entries = input.egress.map((text) => {
     const parsed = parseEgressEntry(text)
     if (parsed.ok) return parsed.entry

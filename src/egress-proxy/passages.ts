@@ -8,7 +8,7 @@
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import type { BudgetMeter, BudgetName } from "./budgets.ts"
-import type { EgressBudgets } from "./types.ts"
+import type { EgressBudgets, Verdict } from "./types.ts"
 
 export interface Passage {
   readonly generation: number
@@ -22,13 +22,18 @@ export interface Passage {
   /** The exchange or tunnel is over; its sockets are the caller's again. */
   finish(): void
   readonly finished: boolean
+  /** what was recorded when it went over a budget */
+  readonly refusal: Verdict | undefined
 }
 
 export interface PassageOptions {
   readonly client: Duplex
   readonly upstream: Duplex
   readonly budgets: () => EgressBudgets
-  readonly onBudget: (name: BudgetName) => void
+  /** records that a budget is used up */
+  readonly onBudget: (name: BudgetName) => Verdict
+  /** over a budget only the upstream is cut: whoever serves the client answers it with `refusal` */
+  readonly answers?: boolean
 }
 
 export interface Passages {
@@ -57,6 +62,7 @@ class OpenPassage implements Passage {
   readonly generation: number
   lastActive = performance.now()
   finished = false
+  refusal: Verdict | undefined
   readonly #options: PassageOptions
   readonly #meter: BudgetMeter
   readonly #forget: (passage: OpenPassage) => void
@@ -108,8 +114,12 @@ class OpenPassage implements Passage {
       this.lastActive = performance.now()
       return true
     }
-    this.#options.onBudget(over)
-    this.cut()
+    this.refusal = this.#options.onBudget(over)
+    if (this.#options.answers !== true) this.cut()
+    else {
+      this.finish()
+      abort(this.#options.upstream)
+    }
     return false
   }
 

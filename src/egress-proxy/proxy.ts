@@ -23,6 +23,7 @@ import type { Interceptor } from "./secure.ts"
 import { systemResolve } from "./resolve.ts"
 import { whoseAddress } from "./self.ts"
 import { serveTransparent } from "./transparent.ts"
+import { createDoor } from "./turn-away.ts"
 import type { Dial, Resolve, Verdict } from "./types.ts"
 import { createVerdictLog, type Denial, type VerdictLogger } from "./verdict-log.ts"
 
@@ -91,7 +92,8 @@ export async function createEgressProxy(options: EgressProxyOptions): Promise<Eg
 export async function createProxyWith(options: EgressProxyOptions, internals: ProxyInternals): Promise<EgressProxy> {
   const limits: ProxyLimits = { ...(options.listen === undefined ? sandboxLimits : defaultLimits), ...options.limits }
   const context: CompileContext = { whose: whoseAddress, ...internals }
-  const log = createVerdictLog({ onVerdict: options.onVerdict, logger: options.logger, denialRows: limits.denialRows })
+  const { onVerdict, logger } = options
+  const log = createVerdictLog({ onVerdict, logger, denialRows: limits.denialRows, refusalLines: limits.refusalLines })
   const policy = compilePolicy(policyFrom(options), context)
   const interceptor = await interceptorFor(options)
   const gate = createGate({
@@ -104,15 +106,18 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     interceptor,
   })
   const connections = new Set<Socket>()
+  const door = createDoor(limits)
   let names: SyntheticAddresses = createSyntheticAddresses({ generation: 0 })
   let closing: Promise<void> | undefined
   const undo: (() => void | Promise<void>)[] = []
 
-  const accept = (serve: (socket: Socket) => void | Promise<void>, group?: Set<Socket>) => (socket: Socket) => {
+  type Serve = (socket: Socket) => void | Promise<void>
+  const accept = (serve: Serve, isProxy: (socket: Socket) => boolean, group?: Set<Socket>) => (socket: Socket) => {
     socket.on("error", () => {})
-    if (closing !== undefined || !hasRoom(gate, connections, limits)) {
-      if (closing === undefined) gate.refuse({ protocol: "tcp", code: "too_many_connections" })
-      return abort(socket)
+    if (closing !== undefined) return abort(socket)
+    if (!hasRoom(gate, connections, limits)) {
+      const verdict = gate.refuse({ protocol: "tcp", code: "too_many_connections" })
+      return isProxy(socket) ? door.turnAway(socket, verdict) : abort(socket)
     }
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
@@ -129,8 +134,8 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
       abort(socket)
     })
   }
-  const attach = (server: Server, group: Set<Socket>, serve: (socket: Socket) => void | Promise<void>) => {
-    const onConnection = accept(serve, group)
+  const attach = (server: Server, group: Set<Socket>, serve: Serve, isProxy = (_: Socket) => false) => {
+    const onConnection = accept(serve, isProxy, group)
     server.on("connection", onConnection)
     return (): void => {
       server.off("connection", onConnection)
@@ -141,12 +146,13 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
   const serve = (channel: ProxyChannel): AsyncDisposable => {
     const group = new Set<Socket>()
     const detach = [
-      attach(channel.proxy, group, (socket) => {
-        // Where every address is local, any address with the proxy's port ends up here; only loopback is the proxy.
-        const local = socket.localAddress
-        const isProxy = local === undefined || /^(127\.|::1$|::ffff:127\.)/.test(local)
-        return isProxy ? muxed(socket) : serveTransparent(gate, names, socket, socket.localPort ?? 0)
-      }),
+      attach(
+        channel.proxy,
+        group,
+        (socket) =>
+          isLoopback(socket) ? muxed(socket) : serveTransparent(gate, names, socket, socket.localPort ?? 0),
+        isLoopback,
+      ),
       ...[...channel.transparent].map(([port, server]) =>
         attach(server, group, (socket) => serveTransparent(gate, names, socket, port)),
       ),
@@ -164,14 +170,16 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
 
   const close = async () => {
     gate.close()
+    door.close()
     const gone = [...connections].map((socket) => new Promise((resolve) => socket.once("close", resolve).destroy()))
     interceptor?.authority.dispose()
     const ends = await Promise.allSettled([...gone, ...undo.splice(0).map(async (step) => step())])
     const failed = ends.find((end) => end.status === "rejected")
+    log.flush()
     if (failed !== undefined) throw failed.reason
   }
 
-  const bound = options.listen === undefined ? undefined : await listen(options.listen, accept(muxed))
+  const bound = options.listen === undefined ? undefined : await listen(options.listen, accept(muxed, () => true))
   if (bound !== undefined) undo.push(bound.close)
 
   return {
@@ -203,6 +211,10 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     [Symbol.asyncDispose]: () => (closing ??= close()),
   }
 }
+
+/** Where every address is local, any address with the proxy's port ends up at its listener; only loopback is it. */
+const isLoopback = ({ localAddress }: Socket): boolean =>
+  localAddress === undefined || /^(127\.|::1$|::ffff:127\.)/.test(localAddress)
 
 type BoundInterceptor = Interceptor & { readonly names: readonly string[] }
 

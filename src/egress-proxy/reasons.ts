@@ -99,6 +99,10 @@ export const reasons = Object.freeze({
     "a secret's placeholder was sent where it does not belong",
     "send it only in a header value, only to the hosts bound to the secret",
   ),
+  unsearchable_body: deny(
+    "the body cannot be searched for placeholders of secrets",
+    "send it without Content-Encoding, or as gzip, deflate or br",
+  ),
   upstream_tls: deny(
     "the upstream's certificate is not valid for the host",
     "have the host present a valid certificate",
@@ -153,6 +157,10 @@ export const reasons = Object.freeze({
   connect_timeout: broken("the upstream did not accept the connection in time", "try again later", 504),
   upstream_error: broken("the upstream broke off or answered with a malformed response", "try again later"),
   upstream_timeout: broken("the upstream did not answer in time", "try again later", 504),
+  client_tls: broken(
+    "the program broke off the TLS handshake, mostly because it does not trust this call's certificate authority",
+    "have the program trust the CA file that SSL_CERT_FILE names, and do not pin certificates",
+  ),
   idle_timeout: broken("the connection was idle for too long", "send or receive something from time to time", 504),
   too_many_connections: broken("the proxy's connection cap is reached", "close connections, or try again later", 503),
   policy_changed: broken("the policy changed while the request was under way", "try again", 503),

@@ -7,6 +7,7 @@
  */
 import type { Socket } from "node:net"
 import { Duplex } from "node:stream"
+import { timerMs } from "./deadline.ts"
 import type { Gate, Opened } from "./gate.ts"
 import type { Passage } from "./passages.ts"
 import type { CallAuthority } from "./tls/authority.ts"
@@ -49,18 +50,19 @@ export async function serveIntercepted(
     substitutions: gate.policy.substitutions,
     readOnlyHttp: gate.policy.source.readOnlyHttp,
     upstream,
-    record: ({ protocol: kind, code }) =>
-      gate.record({ protocol: kind, code, target, address: opened.address, rule: opened.grant.rule }),
+    record: ({ protocol: kind, code, report }) =>
+      gate.record({ protocol: kind, code, target, address: opened.address, rule: opened.grant.rule, report }),
     judge: () => gate.countRequest(target) ?? "allowed",
     ...(interceptor.upstreamCa !== undefined && { verifyCa: interceptor.upstreamCa }),
     limits: {
       headBytes: gate.limits.headBytes,
       headMs: gate.limits.silentMs,
-      idleMs: gate.policy.source.budgets.idleTimeoutMs,
+      idleMs: Math.floor(timerMs(2 * gate.policy.source.budgets.idleTimeoutMs) / 2),
     },
   })
   const { end } = await interception.done
-  if (end === "sni_mismatch") gate.refuse({ protocol, target, code: "sni_mismatch", rule: opened.grant.rule })
+  if (end === "sni_mismatch" || end === "client_tls")
+    gate.refuse({ protocol, target, code: end, rule: opened.grant.rule })
   opened.passage.finish()
   opened.upstream.destroy()
 }

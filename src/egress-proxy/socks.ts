@@ -20,12 +20,15 @@ export async function serveSocks(gate: Gate, source: ByteSource): Promise<void> 
   const request = await readRequest(gate, source)
   if (request === undefined) return
   const refuse = (verdict: Verdict) => linger(source, socks5Reply(replyCode(verdict.reason as ReasonCode)), gate.limits)
-  if (request.port < 1) return refuse(gate.refuse({ protocol: "socks5", code: "bad_port" }))
   const host = hostOf(request.target, gate)
+  if (request.command !== "connect") {
+    // For UDP, and mostly for BIND, clients send 0.0.0.0:0, which is no target; it says nothing then.
+    const target = host.ok && request.port > 0 ? { target: authorityOf(host.value, request.port) } : undefined
+    return refuse(gate.refuse({ protocol: "socks5", code: "command_not_allowed", ...target }))
+  }
+  if (request.port < 1) return refuse(gate.refuse({ protocol: "socks5", code: "bad_port" }))
   if (!host.ok) return refuse(gate.refuse({ protocol: "socks5", code: host.code }))
   const target = authorityOf(host.value, request.port)
-  if (request.command !== "connect")
-    return refuse(gate.refuse({ protocol: "socks5", code: "command_not_allowed", target }))
   source.unread(request.rest)
   await serveTunnel({
     gate,

@@ -48,7 +48,10 @@ export interface Verdict {
   /** the entry that allowed it */
   readonly rule?: string
   readonly hint?: string
+  /** on an allow: the code that a rule set to `report` would have refused it with */
+  readonly report?: string
 }
 
-export type Resolve = (name: string) => Promise<readonly string[]> | readonly string[]
+export type ResolvedAddress = string | { readonly address: string }
+export type Resolve = (name: string) => Promise<readonly ResolvedAddress[]> | readonly ResolvedAddress[]
 export type Dial = (address: string, port: number) => Socket | Promise<Socket>

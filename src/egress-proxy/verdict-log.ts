@@ -2,7 +2,9 @@
  * One verdict per request: to the caller's hook, to the log, to the aggregated denials and the counters.
  *
  * Guarantees: a verdict line carries host, port, rule and reason, never a path, query, header or byte of content.
- * `record` says whether the hook and the log took it; an allow that could not be recorded must not be acted on.
+ * `record` says whether the hook and the log took it; an allow that could not be recorded must not be acted on. The
+ * hook sees every verdict. The log gets a line for every allow; refusals, which cost a sandbox nothing, get lines of
+ * their own up to a number a second, and beyond it one line for each reason, with the count.
  */
 import type { Authority } from "./authority.ts"
 import { type ReasonClass, type ReasonCode, reasons } from "./reasons.ts"
@@ -28,21 +30,25 @@ export interface VerdictFacts {
   readonly host?: string
   readonly address?: string
   readonly rule?: string
-  /** takes the place of the reason's own hint */
-  readonly note?: string
+  /** on an allow: what a rule set to `report` would have refused it with */
+  readonly report?: ReasonCode | undefined
 }
 
 export interface VerdictLog {
   record(facts: VerdictFacts): { readonly recorded: boolean; readonly verdict: Verdict }
   denials(): readonly Denial[]
   readonly totals: Readonly<Record<ReasonClass, number>>
+  /** Writes what was counted and not written yet. */
+  flush(): void
 }
 
 export function createVerdictLog(options: {
   readonly onVerdict?: ((verdict: Verdict) => void) | undefined
   readonly logger?: VerdictLogger | undefined
   readonly denialRows: number
+  readonly refusalLines: number
 }): VerdictLog {
+  const lines = createRefusalLines(options.logger, options.refusalLines)
   const rows = new Map<string, { reason: string; target: string; count: number }>()
   const totals: Record<ReasonClass, number> = { allow: 0, deny: 0, malformed: 0, infrastructure: 0 }
 
@@ -65,17 +71,58 @@ export function createVerdictLog(options: {
       totals[verdict.decision] += 1
       count(verdict)
       try {
-        options.onVerdict?.(verdict)
-        if (options.logger !== undefined) {
-          const { decision, ...fields } = verdict
-          options.logger[decision === "allow" ? "info" : "warn"]({ decision, ...fields }, "egress")
-        }
+        const said: unknown = options.onVerdict?.(verdict)
+        // A hook that answers later cannot hold the request up, and must not take the process down.
+        if (said instanceof Promise) said.catch(() => {})
+        if (verdict.decision === "allow") options.logger?.info({ ...verdict }, "egress")
+        else lines.write(verdict)
         return { recorded: true, verdict }
       } catch {
         return { recorded: false, verdict }
       }
     },
+    flush: () => lines.flush(),
     denials: () => [...rows.values()].map((row) => ({ layer: "egress" as const, ...row })),
+  }
+}
+
+/** Refusals in the log: one by one up to `most` in a second, then counted by reason until the second is over. */
+function createRefusalLines(logger: VerdictLogger | undefined, most: number) {
+  const counted = new Map<string, { readonly decision: string; readonly reason: string; count: number }>()
+  let written = 0
+  let since = Number.NEGATIVE_INFINITY
+  let timer: NodeJS.Timeout | undefined
+  const flush = (): void => {
+    clearTimeout(timer)
+    timer = undefined
+    const rows = [...counted.values()]
+    counted.clear()
+    try {
+      for (const row of rows) logger?.warn(row, "egress refusals, counted")
+    } catch {
+      // The next verdict meets the same log, and is not acted on.
+    }
+  }
+  return {
+    flush,
+    write(verdict: Verdict): void {
+      if (logger === undefined) return
+      const now = performance.now()
+      if (now - since >= 1_000) {
+        flush()
+        since = now
+        written = 0
+      }
+      if (written < most) {
+        written += 1
+        return logger.warn({ ...verdict }, "egress")
+      }
+      const { decision, reason } = verdict
+      const row = counted.get(reason) ?? { decision, reason, count: 0 }
+      row.count += 1
+      counted.set(reason, row)
+      timer ??= setTimeout(flush, 1_000).unref()
+    },
   }
 }
 
@@ -87,11 +134,12 @@ function verdictOf(facts: VerdictFacts): Verdict {
     protocol: facts.protocol,
   }
   const host = facts.target?.hostText ?? facts.host
-  const hint = facts.note ?? reason.hint
+  const hint = facts.report === undefined ? reason.hint : reasons[facts.report].text
   if (host !== undefined) verdict.host = host
   if (facts.target !== undefined) verdict.port = facts.target.port
   if (facts.address !== undefined) verdict.address = facts.address
   if (facts.rule !== undefined) verdict.rule = facts.rule
   if (hint !== "") verdict.hint = hint
+  if (facts.report !== undefined) verdict.report = facts.report
   return verdict
 }

@@ -14,10 +14,22 @@ import { loadConfig } from "./config/load.ts"
 import { openCore } from "./data/core.ts"
 import { dataFolderOf, openDataFolder } from "./data/folder.ts"
 import { createUlids } from "./data/ulid.ts"
+import { brokenManifest, callErrorOf } from "./invoke/failure.ts"
 import { hostLimits } from "./limits.ts"
+import type { ReasonCode } from "./reasons.ts"
 import { closeAbandonedCalls } from "./receipts/open-calls.ts"
 import { openAuditLog } from "./receipts/log.ts"
-import type { Availability, CallRequest, DriverListing, Envelope, Host, HostOptions, ToolListing } from "./types.ts"
+import type { FailedManifest } from "./registry/types.ts"
+import type {
+  Availability,
+  CallRequest,
+  DriverListing,
+  Envelope,
+  Host,
+  HostOptions,
+  ToolListing,
+  UnloadedListing,
+} from "./types.ts"
 
 /** Seen from src/host and from dist/host alike. */
 const catalogue = fileURLToPath(new URL("../../manifests", import.meta.url))
@@ -48,6 +60,15 @@ const bestOf = (found: readonly Availability[], tool: string): Availability =>
     reason: `no driver implements ${tool}`,
     fix: "register a driver for it",
   }
+
+/** A driver's load failure marks it unavailable and leaves the rest standing (AIP-30 principle 9). */
+const unloadedOf = (failed: FailedManifest): readonly UnloadedListing[] => {
+  const { file, kind, claims } = failed
+  if (kind !== "tool" && kind !== "driver" && kind !== "cli") return []
+  const { code, message, hint } = callErrorOf(brokenManifest(failed))
+  const availability = { available: false, code: code as ReasonCode, reason: message, fix: hint } as const
+  return [{ file, kind: kind === "tool" ? "tool" : "driver", claims, availability }]
+}
 
 export const createHost = async (options: HostOptions = {}): Promise<Host> => {
   const data = openDataFolder(dataFolderOf(options.data))
@@ -131,6 +152,7 @@ export const createHost = async (options: HostOptions = {}): Promise<Host> => {
     tools: () => open(tools),
     drivers: () => open(drivers),
     diagnostics: () => core.registry.diagnostics,
+    unloaded: () => core.registry.failed.flatMap(unloadedOf),
     doctor: () => open(async () => (await core.backend()).examine()),
     close,
     [Symbol.asyncDispose]: close,

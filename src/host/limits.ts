@@ -64,5 +64,7 @@ export const hostLimits = Object.freeze({
     "given back to the disk when it is full, so that receipts can still be written",
   ),
   configBytes: limit("the config loader", 256 * 1024, "the host does not start"),
+  knownManifests: limit("the data folder", 8, "the oldest set of loaded manifests is forgotten"),
+  knownManifestBytes: limit("the data folder", 32 * MiB, "the set is loaded anew at every start"),
   closeMs: limit("host.close", 10_000, "calls still running are cancelled"),
 }) satisfies Record<string, HostLimit>

@@ -1,5 +1,13 @@
 /** What goes in and out of the host: the shapes the CLI, the API and library users see. */
-import type { DriverContract, DriverKind, JsonObject, JsonValue, ToolContract, Diagnostic } from "../manifest/types.ts"
+import type {
+  Claims,
+  Diagnostic,
+  DriverContract,
+  DriverKind,
+  JsonObject,
+  JsonValue,
+  ToolContract,
+} from "../manifest/types.ts"
 import type { ControlReport, Denial, SandboxBackend, SandboxProfile } from "../sandbox/backend.ts"
 import type { Effect } from "../sandbox/effects/types.ts"
 import type { ErrorClass, ReasonCode } from "./reasons.ts"
@@ -20,6 +28,8 @@ export interface CallRequest {
   /** tool id, or `id@major` */
   readonly tool: string
   readonly input?: JsonValue
+  /** why what was given as input or context is no JSON: the call is refused for it, and leaves a receipt */
+  readonly unreadable?: string
   readonly workspace?: string
   readonly user?: string
   /** per-call context (contextSchema); `pinnedProvider` pins a driver */
@@ -67,6 +77,14 @@ export interface DriverListing {
   readonly availability: Availability
 }
 
+export interface UnloadedListing {
+  readonly file: string
+  readonly kind: "tool" | "driver"
+  /** what it says of itself */
+  readonly claims: Claims
+  readonly availability: Availability
+}
+
 export type RoutePhase = "candidates" | "capability" | "policy" | "pin" | "rank" | "selected"
 export interface RouteRow {
   readonly driver: string
@@ -94,6 +112,8 @@ export interface Host extends AsyncDisposable {
   drivers(): Promise<readonly DriverListing[]>
   /** manifests that did not load, and warnings on those that did */
   diagnostics(): readonly Diagnostic[]
+  /** tools and drivers whose manifests did not load: what they claim to be, and why they are not available */
+  unloaded(): readonly UnloadedListing[]
   doctor(): Promise<readonly ControlReport[]>
   close(): Promise<void>
 }

@@ -1,116 +1,21 @@
 /**
- * Finds manifests at any depth below folders and loads them all, with the paths between them followed.
+ * Loads all manifests that were found below some folders, with the paths between them followed.
  *
- * Guarantees: never throws for what it finds; a bad manifest is a result like any other; symbolic links are never
- * followed, `node_modules` and `.git` are skipped; depth, entries and manifests are capped with a diagnostic; the
- * order of results is that of the folders given, by name within each. Only regular files that the walk itself found are ever read, so no
- * reference in a manifest can open another file.
- * Assumes: the folders are the operator's choice. Does not: check across manifests; catalogue.ts does.
+ * Guarantees: never throws for what it finds; a bad manifest is a result like any other; the order of results is that
+ * of the files found. Pure over what was found: no reference in a manifest can open another file.
+ * Does not: check across manifests; catalogue.ts does.
  */
-import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
+import { claimsOfBytes, claimsOfFront, followed } from "./claims.ts"
 import { commandLeaves } from "./cli-bundle.ts"
 import type { Lifted, LinkedTool, Links } from "./context.ts"
 import { isPathRef } from "./context.ts"
 import { createReport } from "./diagnostics.ts"
+import { findManifests, type FoundManifests, type ManifestBytes } from "./find.ts"
 import { readFrontmatter } from "./frontmatter.ts"
-import { limits } from "./limits.ts"
-import { loadFront, manifestKind } from "./load.ts"
+import { manifestKind } from "./kind.ts"
+import { loadFront } from "./load.ts"
 import type { JsonObject, LoadResult, ManifestKind, ManifestMode, ToolContract } from "./types.ts"
-
-const SKIPPED = new Set(["node_modules", ".git"])
-
-interface Walk {
-  readonly files: Set<string>
-  readonly problems: LoadResult[]
-  entries: number
-}
-
-function problem(walk: Walk, file: string, rule: string, message: string, fix: string): void {
-  const report = createReport(file)
-  report.error(rule, "", message, fix)
-  walk.problems.push({ ok: false, file, kind: "unknown", diagnostics: report.diagnostics })
-}
-
-/** False when the walk must stop. */
-function visit(walk: Walk, folder: string, depth: number): boolean {
-  if (depth > limits.walkDepth) {
-    problem(
-      walk,
-      folder,
-      "walk-too-deep",
-      `folders deeper than ${limits.walkDepth} levels are not searched`,
-      "move the manifests up, or name the folder itself",
-    )
-    return true
-  }
-  let entries
-  try {
-    entries = readdirSync(folder, { withFileTypes: true })
-  } catch (error) {
-    problem(
-      walk,
-      folder,
-      "unreadable",
-      `the folder cannot be read: ${(error as NodeJS.ErrnoException).code ?? "error"}`,
-      "check that it exists and its permissions",
-    )
-    return true
-  }
-  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    if (++walk.entries > limits.walkEntries || walk.files.size >= limits.walkManifests) {
-      problem(
-        walk,
-        folder,
-        "walk-too-large",
-        `more than ${limits.walkEntries} entries or ${limits.walkManifests} manifests; the rest is not searched`,
-        "name a smaller folder",
-      )
-      return false
-    }
-    const path = join(folder, entry.name)
-    if (entry.isDirectory()) {
-      if (!SKIPPED.has(entry.name) && !visit(walk, path, depth + 1)) return false
-    } else if (entry.isFile() && manifestKind(entry.name) !== undefined) walk.files.add(path)
-  }
-  return true
-}
-
-function start(walk: Walk, path: string): void {
-  try {
-    if (statSync(path).isDirectory()) visit(walk, path, 0)
-    else walk.files.add(path)
-  } catch (error) {
-    problem(
-      walk,
-      path,
-      "unreadable",
-      `cannot be read: ${(error as NodeJS.ErrnoException).code ?? "error"}`,
-      "check the path",
-    )
-  }
-}
-
-/** At most one byte more than the limit is read, whatever the file grows to. */
-function readBounded(file: string): Uint8Array | string {
-  let fd: number | undefined
-  try {
-    fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-    if (!fstatSync(fd).isFile()) return "is not a regular file"
-    const buffer = new Uint8Array(Math.min(fstatSync(fd).size, limits.fileBytes) + 1)
-    let filled = 0
-    for (;;) {
-      const count = readSync(fd, buffer, filled, buffer.length - filled, null)
-      filled += count
-      if (count === 0 || filled === buffer.length) return buffer.subarray(0, filled)
-    }
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? "error"
-    return code === "ELOOP" ? "is a symbolic link, which is not followed" : `cannot be read: ${code}`
-  } finally {
-    if (fd !== undefined) closeSync(fd)
-  }
-}
 
 interface Parsed {
   readonly file: string
@@ -118,7 +23,7 @@ interface Parsed {
   readonly front: JsonObject
 }
 
-function parse(file: string, results: Map<string, LoadResult>): Parsed | undefined {
+function parse(file: string, read: () => ManifestBytes, results: Map<string, LoadResult>): Parsed | undefined {
   const report = createReport(file)
   const kind = manifestKind(file)
   const refuse = (): undefined =>
@@ -132,13 +37,15 @@ function parse(file: string, results: Map<string, LoadResult>): Parsed | undefin
     )
     return refuse()
   }
-  const bytes = readBounded(file)
+  const bytes = read()
   if (typeof bytes === "string") {
     report.error("unreadable", "", `the file ${bytes}`, "make it a readable regular file")
     return refuse()
   }
   const front = readFrontmatter(bytes, report)
-  return front === undefined ? refuse() : { file, kind, front }
+  if (front !== undefined) return { file, kind, front }
+  results.set(file, { ok: false, file, kind, diagnostics: report.diagnostics, claims: claimsOfBytes(bytes) })
+  return undefined
 }
 
 /** Where a path written in a manifest leads: to the file itself, or to the TOOL.md in the folder it names. */
@@ -147,15 +54,10 @@ const targets = (from: string, ref: string): readonly string[] => {
   return [path, join(path, "TOOL.md")]
 }
 
-/** `paths`: folders, or manifest files. */
-export function discoverManifests(
-  paths: readonly string[],
-  options: { readonly mode: ManifestMode },
-): readonly LoadResult[] {
-  const walk: Walk = { files: new Set(), problems: [], entries: 0 }
-  for (const path of paths) start(walk, resolve(path))
+export function loadFound(found: FoundManifests, options: { readonly mode: ManifestMode }): readonly LoadResult[] {
+  const { files } = found
   const results = new Map<string, LoadResult>()
-  const parsed = [...walk.files].flatMap((file) => parse(file, results) ?? [])
+  const parsed = [...files].flatMap(([file, read]) => parse(file, read, results) ?? [])
   const subcommands = new Set(
     parsed
       .filter((p) => p.kind === "cli")
@@ -171,16 +73,16 @@ export function discoverManifests(
       for (const file of targets(from, ref)) {
         const tool = tools.get(file)
         if (tool !== undefined) return { found: "tool", tool }
-        if (walk.files.has(file)) return { found: "invalid" }
+        if (files.has(file)) return { found: "invalid" }
       }
       return { found: "nothing" }
     },
     isSubcommand: (file) => subcommands.has(file),
   }
   const load = (p: Parsed): Lifted => {
-    const loaded = loadFront(p.file, p.kind, p.front, options.mode, links)
-    results.set(p.file, loaded.result)
-    return loaded.lifted
+    const { result, lifted } = loadFront(p.file, p.kind, p.front, options.mode, links)
+    results.set(p.file, result.ok ? result : { ...result, claims: claimsOfFront(p.front) })
+    return lifted
   }
   for (const p of parsed.filter((one) => one.kind === "tool")) {
     const lifted = load(p)
@@ -188,5 +90,18 @@ export function discoverManifests(
     if (result?.ok === true) tools.set(p.file, { contract: result.manifest as ToolContract, lifted })
   }
   for (const p of parsed.filter((one) => one.kind !== "tool")) load(p)
-  return [...[...walk.files].flatMap((file) => results.get(file) ?? []), ...walk.problems]
+  const idAt =
+    (file: string) =>
+    (ref: string): string | undefined =>
+      isPathRef(ref) ? targets(file, ref).flatMap((path) => tools.get(path)?.contract.id ?? [])[0] : undefined
+  for (const [file, result] of results)
+    if (!result.ok && result.claims !== undefined)
+      results.set(file, { ...result, claims: followed(result.claims, idAt(file)) })
+  return [...[...files.keys()].flatMap((file) => results.get(file) ?? []), ...found.problems]
 }
+
+/** `paths`: folders, or manifest files. */
+export const discoverManifests = (
+  paths: readonly string[],
+  options: { readonly mode: ManifestMode },
+): readonly LoadResult[] => loadFound(findManifests(paths), options)

@@ -7,16 +7,20 @@
  * is needed around it. Running out of budget is a refusal, never a pass. Inherited properties do not count.
  * Does not: fill in defaults, convert types, or report more than the first fault.
  */
-import { Ajv2020 } from "ajv/dist/2020.js"
+import type * as Ajv from "ajv/dist/2020.js"
 import type { ErrorObject, ValidateFunction } from "ajv"
-import { fullFormats } from "ajv-formats/dist/formats.js"
+import type * as Formats from "ajv-formats/dist/formats.js"
 import { jcs } from "./digest.ts"
 import { joinPath, shown } from "./diagnostics.ts"
 import { limits } from "./limits.ts"
+import { onDemand } from "./on-demand.ts"
 import { compilePattern } from "./pattern.ts"
 import { checkSchema } from "./schema-check.ts"
 import type { SchemaFault } from "./schema-check.ts"
 import { metered } from "./schema-meter.ts"
+
+const ajv = onDemand<typeof Ajv>("ajv/dist/2020.js")
+const ajvFormats = onDemand<typeof Formats>("ajv-formats/dist/formats.js")
 
 export interface ValueFault {
   /** dotted path into the value; empty for the whole value */
@@ -77,7 +81,7 @@ const FORMATS = [
 ] as const
 
 function formatCheck(name: (typeof FORMATS)[number]): (text: string) => boolean {
-  const format: unknown = fullFormats[name]
+  const format: unknown = ajvFormats().fullFormats[name]
   const inner = (text: string): boolean => {
     if (format instanceof RegExp) return format.test(text)
     if (typeof format === "function") return Boolean((format as (t: string) => unknown)(text))
@@ -87,10 +91,14 @@ function formatCheck(name: (typeof FORMATS)[number]): (text: string) => boolean 
   return (text) => text.length <= limits.formatLength && inner(text)
 }
 
-const formats: Record<string, (text: string) => boolean> = {
-  ...Object.fromEntries(FORMATS.map((name) => [name, formatCheck(name)])),
-  regex: (text) => compilePattern(text).ok,
-}
+let formats: Readonly<Record<string, (text: string) => boolean>> | undefined
+
+const formatChecks = (): Record<string, (text: string) => boolean> => ({
+  ...(formats ??= {
+    ...Object.fromEntries(FORMATS.map((name) => [name, formatCheck(name)])),
+    regex: (text) => compilePattern(text).ok,
+  }),
+})
 
 function areUnique(items: readonly unknown[]): boolean {
   const seen = new Set<string>()
@@ -103,8 +111,8 @@ function areUnique(items: readonly unknown[]): boolean {
   return true
 }
 
-function engine(): Ajv2020 {
-  const ajv = new Ajv2020({
+function engine(): Ajv.Ajv2020 {
+  const made = new (ajv().Ajv2020)({
     strict: false,
     allErrors: false,
     ownProperties: true,
@@ -115,24 +123,24 @@ function engine(): Ajv2020 {
     logger: false,
     messages: true,
     code: { regExp, optimize: false },
-    formats,
+    formats: formatChecks(),
   })
-  ajv.addKeyword({
+  made.addKeyword({
     keyword: "x-step",
     schemaType: "number",
     errors: false,
     validate: (weight: number) => step(weight),
     before: "$ref",
   })
-  ajv.removeKeyword("uniqueItems")
-  ajv.addKeyword({
+  made.removeKeyword("uniqueItems")
+  made.addKeyword({
     keyword: "uniqueItems",
     type: "array",
     schemaType: "boolean",
     error: { message: "must not hold the same item twice" },
     validate: (on: boolean, items: readonly unknown[]) => !on || areUnique(items),
   })
-  return ajv
+  return made
 }
 
 /** Nodes and depth of a value, without recursion. */

@@ -44,6 +44,8 @@ export const limits = Object.freeze({
   walkDepth: 16,
   walkEntries: 50_000,
   walkManifests: 2_000,
+  /** bytes of manifests held at once; what comes after is read when its turn comes */
+  walkHeldBytes: 16 * 1024 * 1024,
   commandDepth: 8,
   commandCount: 256,
 })

@@ -11,26 +11,11 @@ import type { Context, Lifted, Links } from "./context.ts"
 import { createReport, shown } from "./diagnostics.ts"
 import { readDriver } from "./driver.ts"
 import { readFrontmatter } from "./frontmatter.ts"
+import { manifestKind, manifestNames } from "./kind.ts"
 import { readPolicy } from "./policy.ts"
 import { readSecrets } from "./secrets.ts"
 import { readTool } from "./tool.ts"
 import type { JsonObject, LoadResult, Manifest, ManifestKind, ManifestMode } from "./types.ts"
-
-const KINDS: Readonly<Record<string, ManifestKind>> = {
-  "TOOL.md": "tool",
-  "DRIVER.md": "driver",
-  "SDK.md": "driver",
-  "CLI.md": "cli",
-  "SECRETS.md": "secrets",
-  "ACTION.md": "action",
-  "POLICY.md": "policy",
-}
-
-/** The kind of manifest a file name stands for; names are case-sensitive. */
-export function manifestKind(file: string): ManifestKind | undefined {
-  const name = basename(file)
-  return Object.hasOwn(KINDS, name) ? KINDS[name] : undefined
-}
 
 function readKind(
   kind: ManifestKind,
@@ -93,7 +78,7 @@ export function loadManifest(file: string, bytes: Uint8Array, mode: ManifestMode
       "unknown-file",
       "",
       `\`${shown(basename(file))}\` is not the name of a manifest`,
-      `name it one of ${Object.keys(KINDS).join(", ")}`,
+      `name it one of ${manifestNames.join(", ")}`,
     )
     return { ok: false, file, kind: "unknown", diagnostics: report.diagnostics }
   }

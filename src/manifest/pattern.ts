@@ -6,9 +6,12 @@
  * exist in RE2 and are refused with a message that says so. ECMAScript spellings (`\uXXXX`, `(?<name>…)`) are
  * translated.
  */
-import { RE2JS } from "re2js"
+import type * as Re2 from "re2js"
 import { shown } from "./diagnostics.ts"
 import { limits } from "./limits.ts"
+import { onDemand } from "./on-demand.ts"
+
+const re2 = onDemand<typeof Re2>("re2js")
 
 export interface SafePattern {
   readonly source: string
@@ -49,9 +52,10 @@ export function compilePattern(source: string): PatternResult {
       fix: "use smaller repetition counts",
     }
   }
-  let compiled: RE2JS
+  let compiled: Re2.RE2JS
   try {
-    compiled = RE2JS.compile(RE2JS.translateRegExp(source))
+    const { RE2JS: engine } = re2()
+    compiled = engine.compile(engine.translateRegExp(source))
   } catch (error) {
     const why = UNSUPPORTED.test(source)
       ? "lookarounds and backreferences are not supported (patterns run in linear time)"

@@ -6,12 +6,15 @@
  * `limits.yamlDepth` levels; integers are exact. Anything else is a diagnostic with the path where it stands.
  * Assumes: the caller capped the size (the parser is not linear). Does not: execute or fetch anything.
  */
-import { Composer, isAlias, isMap, isScalar, isSeq, LineCounter, Parser } from "yaml"
+import type * as Yaml from "yaml"
 import type { Document, Node, Pair, ParsedNode } from "yaml"
 import { joinPath, shown } from "./diagnostics.ts"
 import type { Report } from "./diagnostics.ts"
 import { limits } from "./limits.ts"
+import { onDemand } from "./on-demand.ts"
 import type { JsonValue } from "./types.ts"
+
+const yaml = onDemand<typeof Yaml>("yaml")
 
 const FORBIDDEN_KEYS = new Set(["__proto__", "constructor", "prototype"])
 
@@ -59,7 +62,7 @@ function checkNode(walk: Walk, node: Node, path: string, depth: number): void {
       "flatten the structure",
     )
   }
-  if (isAlias(node))
+  if (yaml().isAlias(node))
     refuse(
       walk,
       "yaml-alias",
@@ -120,9 +123,9 @@ function scalar(walk: Walk, value: unknown, path: string): JsonValue {
 function convert(walk: Walk, node: Node | null, path: string, depth: number): JsonValue {
   if (node === null) return null
   checkNode(walk, node, path, depth)
-  if (isScalar(node)) return scalar(walk, node.value, path)
-  if (isSeq(node)) return node.items.map((item, i) => convert(walk, item as Node | null, joinPath(path, i), depth + 1))
-  if (!isMap(node))
+  if (yaml().isScalar(node)) return scalar(walk, node.value, path)
+  if (yaml().isSeq(node)) return node.items.map((item, i) => convert(walk, item as Node | null, joinPath(path, i), depth + 1))
+  if (!yaml().isMap(node))
     return refuse(
       walk,
       "yaml-bad-value",
@@ -150,7 +153,7 @@ function convert(walk: Walk, node: Node | null, path: string, depth: number): Js
 function mapKey(walk: Walk, node: Node | null, path: string, depth: number): string {
   if (node === null) return refuse(walk, "yaml-bad-key", path, "a key is empty", "give the key a name")
   checkNode(walk, node, path, depth)
-  const key: unknown = isScalar(node) ? node.value : undefined
+  const key: unknown = yaml().isScalar(node) ? node.value : undefined
   if (typeof key !== "string") return refuse(walk, "yaml-bad-key", path, "keys must be plain strings", "quote the key")
   if (FORBIDDEN_KEYS.has(key)) {
     refuse(
@@ -169,15 +172,15 @@ export function parseYaml(
   text: string,
   report: Report,
 ): { readonly ok: true; readonly value: JsonValue } | { readonly ok: false } {
-  const lines = new LineCounter()
+  const lines = new (yaml().LineCounter)()
   const at = (offset: number): string => {
     const { line, col } = lines.linePos(offset)
     return `line ${line + 1}, column ${col}`
   }
   try {
-    const composer = new Composer(OPTIONS)
+    const composer = new (yaml().Composer)(OPTIONS)
     const docs: Document.Parsed<ParsedNode>[] = []
-    for (const token of new Parser(lines.addNewLine).parse(text)) {
+    for (const token of new (yaml().Parser)(lines.addNewLine).parse(text)) {
       if (token.type === "error") {
         report.error(
           "yaml-syntax",

@@ -6,12 +6,15 @@
  * Assumes: front matter within the size limits, so that reporting all faults at once stays cheap.
  */
 import { readFileSync } from "node:fs"
-import { Ajv2020 } from "ajv/dist/2020.js"
+import type * as Ajv from "ajv/dist/2020.js"
 import type { ErrorObject, ValidateFunction } from "ajv"
 import { joinPath } from "./diagnostics.ts"
 import type { Report } from "./diagnostics.ts"
+import { onDemand } from "./on-demand.ts"
 import { finding, telling } from "./shape-words.ts"
 import type { JsonObject } from "./types.ts"
+
+const ajv = onDemand<typeof Ajv>("ajv/dist/2020.js")
 
 export const SHAPES = [
   "tool",
@@ -35,14 +38,14 @@ export function ownSchema(name: ShapeName | "common" | "envelope" | "audit-event
   return JSON.parse(readFileSync(new URL(`../../schemas/${name}.schema.json`, import.meta.url), "utf8")) as JsonObject
 }
 
-let shared: Ajv2020 | undefined
+let shared: Ajv.Ajv2020 | undefined
 const validators = new Map<ShapeName, ValidateFunction>()
 
 function validator(name: ShapeName): ValidateFunction {
   const known = validators.get(name)
   if (known !== undefined) return known
   if (shared === undefined) {
-    shared = new Ajv2020({
+    shared = new (ajv().Ajv2020)({
       strict: false,
       allErrors: true,
       verbose: true,

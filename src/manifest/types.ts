@@ -288,6 +288,13 @@ export interface PolicyContract {
 
 export type Manifest = ToolContract | DriverContract | SecretsInventory | ActionContract | PolicyContract
 
+/** What a manifest that did not load says of itself: good for messages, never for registration. */
+export interface Claims {
+  readonly id?: string
+  /** ids of the tools it means to serve */
+  readonly tools: readonly string[]
+}
+
 export type LoadResult<T extends Manifest = Manifest> =
   | { readonly ok: true; readonly manifest: T; readonly diagnostics: readonly Diagnostic[] }
   | {
@@ -295,4 +302,5 @@ export type LoadResult<T extends Manifest = Manifest> =
       readonly file: string
       readonly kind: ManifestKind | "unknown"
       readonly diagnostics: readonly Diagnostic[]
+      readonly claims?: Claims
     }

@@ -5,7 +5,9 @@
  * accident (`1||`) is refused; PEP 440 ranges (`>=0.40,<1`, `~=1.4`, `==1.2`) are translated; a pre-release never
  * passes an upper bound that its release would not pass. Pure.
  */
-import semver from "semver"
+import satisfiesRange from "semver/functions/satisfies.js"
+import validVersion from "semver/functions/valid.js"
+import validRange from "semver/ranges/valid.js"
 import { shown } from "./diagnostics.ts"
 import { limits } from "./limits.ts"
 import { compilePattern } from "./pattern.ts"
@@ -24,7 +26,7 @@ export function coerceVersion(text: string): string | undefined {
   if (found === null) return undefined
   const base = [found[1], found[2], found[3]].map((part) => String(Number(part ?? "0"))).join(".")
   const suffix = PRERELEASE.exec(found[4] ?? "")?.[0].replace(/^[-.]/, "")
-  return suffix === undefined || suffix === "" ? base : (semver.valid(`${base}-${suffix}`) ?? base)
+  return suffix === undefined || suffix === "" ? base : (validVersion(`${base}-${suffix}`) ?? base)
 }
 
 function translatePart(part: string): string | undefined {
@@ -65,7 +67,7 @@ export function parseRange(text: string): RangeResult {
     alternatives.push(parts.join(" "))
   }
   const range = alternatives.join(" || ")
-  return semver.validRange(range, { includePrerelease: true }) === null
+  return validRange(range, { includePrerelease: true }) === null
     ? bad("is not a version range")
     : { ok: true, range, translated: dialect }
 }
@@ -77,8 +79,8 @@ export function satisfies(found: string, range: string): boolean {
   if (version === undefined || !parsed.ok) return false
   const release = version.split("-")[0] ?? version
   return (
-    semver.satisfies(version, parsed.range, { includePrerelease: true }) &&
-    (release === version || semver.satisfies(release, parsed.range))
+    satisfiesRange(version, parsed.range, { includePrerelease: true }) &&
+    (release === version || satisfiesRange(release, parsed.range))
   )
 }
 

@@ -3,6 +3,7 @@ import { once } from "node:events"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
+import type { Envelope } from "../../src/host/types.ts"
 import { caisson, launcher, scratch } from "./run-caisson.ts"
 
 const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
@@ -43,9 +44,7 @@ describe("bad usage", () => {
     [["call", "a", "b"], /too many arguments/],
     [["call", "a", "--nope"], /unknown option '--nope'/],
     [["call", "a", "--backend", "vm"], /namespace, docker/],
-    [["call", "a", "-i", '{"a": }'], /the input is not JSON: unexpected "}" at line 1, column 7/],
-    [["call", "a", "-i", "@/no/such/file"], /cannot be read/],
-    [["call", "a", "--context", "[1]"], /must be a JSON object/],
+    [["call", "a", "--manifests", "/no/such/folder"], /there are no manifests at \/no\/such\/folder/],
     [["egress-proxy"], /required option/],
   ])("%j ends with 2, says why on stderr and nothing on stdout", async (args, message) => {
     const { code, stdout, stderr } = await caisson(args)
@@ -54,9 +53,31 @@ describe("bad usage", () => {
     expect(code).toBe(2)
   })
 
-  test("bad JSON from stdin names line and column", async () => {
-    const { code, stderr } = await caisson(["call", "a", "-i", "-"], { input: '{\n  "a": nul\n}' })
-    expect(stderr).toContain('stdin is not JSON: unexpected "n" at line 2, column 8')
+  test.each([
+    [["-i", '{"a": }'], 'the input is not JSON: unexpected "}" at line 1, column 7'],
+    [["-i", "@/no/such/file"], "cannot be read"],
+    [["-i", "-"], 'stdin is not JSON: unexpected "n" at line 2, column 8'],
+    [["--context", "[1]"], "must be a JSON object"],
+  ])("a call with %j is refused as input_invalid, with an envelope and a receipt", async (flags, message) => {
+    using room = scratch()
+    const env = { CAISSON_DATA: join(room.folder, "data") }
+    const { code, stdout, stderr } = await caisson(["call", "a", ...flags], { env, input: '{\n  "a": nul\n}' })
+    expect(code).toBe(2)
+    expect(stderr).toContain(message)
+    const envelope = JSON.parse(stdout) as Envelope
+    expect(envelope).toMatchObject({ ok: false, error: { code: "input_invalid" }, effects: [], denied: [] })
+    expect(envelope.receipt).toMatch(/^sha256:[0-9a-f]{64}$/)
+  })
+})
+
+describe("a reader that went away", () => {
+  test.each(["stdout", "stderr"] as const)("of %s does not change how the call ended", async (stream) => {
+    using room = scratch()
+    const child = spawn(process.execPath, [launcher, "call", "no.such"], {
+      env: { ...process.env, CAISSON_DATA: join(room.folder, "data") },
+    })
+    child[stream].destroy()
+    const [code] = (await once(child, "exit")) as [number]
     expect(code).toBe(2)
   })
 })

@@ -11,7 +11,15 @@ import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
 import { alpn, hello, serverName } from "../egress-proxy/tls/hello-bytes.ts"
 import { echo, startUpstream, type Upstream } from "../egress-proxy/harness.ts"
 import { type Occupant, occupy, proxyPort } from "../support/occupant.ts"
-import { descendants, groupsOf, removeFolder, stillAlive, strayMounts, temporaryFolder, until } from "../support/sealed.ts"
+import {
+  descendants,
+  groupsOf,
+  removeFolder,
+  stillAlive,
+  strayMounts,
+  temporaryFolder,
+  until,
+} from "../support/sealed.ts"
 import { corpusPolicy, egressCases, publicAddress } from "./egress-cases.ts"
 import { faultsOnWire, judgePure, runOnWire } from "./egress-runner.ts"
 
@@ -108,7 +116,13 @@ describe("programs that know no proxy, from inside a sandbox", () => {
     expect(address).toMatch(/^198\.1[89]\./)
     await echoes(await occupant.dial(address, 5432), "startup")
     await echoes(await occupant.dial("db.good.test", 5432), "startup")
-    expect(world.verdicts.at(-1)).toMatchObject({ decision: "allow", protocol: "tcp", host: "db.good.test", port: 5432, address: publicAddress })
+    expect(world.verdicts.at(-1)).toMatchObject({
+      decision: "allow",
+      protocol: "tcp",
+      host: "db.good.test",
+      port: 5432,
+      address: publicAddress,
+    })
     expect(world.dialled).toEqual([`${publicAddress} 5432`, `${publicAddress} 5432`])
   })
 
@@ -125,12 +139,23 @@ describe("programs that know no proxy, from inside a sandbox", () => {
   it("row 26: are refused at a port that the name is not declared with", async () => {
     await using world = await served()
     await closed(await occupant.dial("api.good.test", 5432))
-    expect(world.verdicts.at(-1)).toMatchObject({ decision: "deny", reason: "port_not_allowed", host: "api.good.test", port: 5432 })
+    expect(world.verdicts.at(-1)).toMatchObject({
+      decision: "deny",
+      reason: "port_not_allowed",
+      host: "api.good.test",
+      port: 5432,
+    })
   })
 
   it("rows 61, 66: hear no at once about every other name, and no query leaves", async () => {
     await using world = await served()
-    for (const name of ["evil.test", "mfrggzdf.evil.test", "cdn.good.test", "metadata.google.internal", "host.docker.internal"]) {
+    for (const name of [
+      "evil.test",
+      "mfrggzdf.evil.test",
+      "cdn.good.test",
+      "metadata.google.internal",
+      "host.docker.internal",
+    ]) {
       await expect(occupant.lookup(name)).rejects.toMatchObject({ kind: "gaierror" })
       expect(world.verdicts.at(-1)).toMatchObject({ decision: "deny", protocol: "dns", host: name })
     }
@@ -139,7 +164,13 @@ describe("programs that know no proxy, from inside a sandbox", () => {
 
   it("row 99: are refused at an address that this sandbox was never given", async () => {
     await using world = await served()
-    for (const [address, reason] of [["93.184.216.34", "no_binding"], ["8.8.8.8", "no_binding"], ["169.254.169.254", "metadata"], ["10.0.0.1", "private"], ["198.18.200.200", "stale_binding"]] as const) {
+    for (const [address, reason] of [
+      ["93.184.216.34", "no_binding"],
+      ["8.8.8.8", "no_binding"],
+      ["169.254.169.254", "metadata"],
+      ["10.0.0.1", "private"],
+      ["198.18.200.200", "stale_binding"],
+    ] as const) {
       expect(await closed(await occupant.dial(address, 5432))).toBe("")
       expect(world.verdicts.at(-1)).toMatchObject({ decision: "deny", reason, host: address, port: 5432 })
     }
@@ -170,15 +201,31 @@ describe("what is no TCP connection to the channel, from inside a sandbox", () =
     await using own = await occupy(backend)
     await using world = await served(own)
     const query = Buffer.from("\x01\x02\x01\0\0\x01\0\0\0\0\0\0\x05exfil\x04evil\x04test\0\0\x01\0\x01", "latin1")
-    for (const [address, port] of [["8.8.8.8", 53], ["93.184.216.34", 443], ["93.184.216.34", 123], ["198.18.0.1", 443]] as const) {
-      await expect(own.datagram(address, port, query), `${address}:${port}`).rejects.toMatchObject({ kind: "ConnectionRefusedError" })
+    for (const [address, port] of [
+      ["8.8.8.8", 53],
+      ["93.184.216.34", 443],
+      ["93.184.216.34", 123],
+      ["198.18.0.1", 443],
+    ] as const) {
+      await expect(own.datagram(address, port, query), `${address}:${port}`).rejects.toMatchObject({
+        kind: "ConnectionRefusedError",
+      })
     }
-    for (const port of [53, 853, 4433]) await expect(own.dial("8.8.8.8", port), `tcp ${port}`).rejects.toMatchObject({ kind: "ConnectionRefusedError" })
+    for (const port of [53, 853, 4433])
+      await expect(own.dial("8.8.8.8", port), `tcp ${port}`).rejects.toMatchObject({ kind: "ConnectionRefusedError" })
     expect((await own.datagram("127.0.0.1", 53, query)).readUInt16BE(2) & 15).toBe(3)
     expect(world.verdicts.at(-1)).toMatchObject({ decision: "deny", protocol: "dns", host: "exfil.evil.test" })
     const { denied } = await own.leave()
     const targets = denied.map(({ target }) => target)
-    for (const target of ["exfil.evil.test", "udp://93.184.216.34:443", "udp://93.184.216.34:123", "8.8.8.8:53", "8.8.8.8:853", "8.8.8.8:4433"]) expect(targets).toContain(target)
+    for (const target of [
+      "exfil.evil.test",
+      "udp://93.184.216.34:443",
+      "udp://93.184.216.34:123",
+      "8.8.8.8:53",
+      "8.8.8.8:853",
+      "8.8.8.8:4433",
+    ])
+      expect(targets).toContain(target)
   })
 
   it("row 101: raw, packet, vsock and other sockets cannot be made", async () => {
@@ -194,7 +241,8 @@ for name, args in {"icmp raw": (2, 3, 1), "icmp ping": (2, 2, 1), "tcp raw": (2,
     except OSError as error: out[name] = type(error).__name__
 print(json.dumps(out))`
     const made = JSON.parse((await python(families)).stdout) as Record<string, string>
-    for (const family of ["icmp raw", "icmp ping", "tcp raw", "packet", "vsock", "bluetooth", "can", "alg"]) expect(made[family], family).not.toMatch(/made|sent/)
+    for (const family of ["icmp raw", "icmp ping", "tcp raw", "packet", "vsock", "bluetooth", "can", "alg"])
+      expect(made[family], family).not.toMatch(/made|sent/)
   })
 })
 
@@ -205,7 +253,10 @@ describe("ways around the proxy, from inside a sandbox", () => {
     ["no proxy variables", [evil]],
     ["--resolve to a raw address", ["--noproxy", "*", "--resolve", "evil.test:80:93.184.216.34", evil]],
     ["--connect-to a raw address", ["--noproxy", "*", "--connect-to", "evil.test:80:93.184.216.34:80", evil]],
-    ["--resolve of a declared name", ["--noproxy", "*", "--resolve", "plain.good.test:80:93.184.216.34", "http://plain.good.test/secret"]],
+    [
+      "--resolve of a declared name",
+      ["--noproxy", "*", "--resolve", "plain.good.test:80:93.184.216.34", "http://plain.good.test/secret"],
+    ],
     ["a raw address", ["--noproxy", "*", "http://93.184.216.34/secret"]],
     ["the host's own loopback", ["--noproxy", "*", "http://127.0.0.1/secret"]],
     ["an interface that is not there", ["--noproxy", "*", "--interface", "eth0", evil]],
@@ -224,7 +275,10 @@ describe("ways around the proxy, from inside a sandbox", () => {
   it("row 102: --connect-to and --resolve through the proxy are judged by what is asked of it", async () => {
     await using world = await served()
     const proxied = ["/usr/bin/curl", "-sS", "-m", "10", "-x", `http://127.0.0.1:${proxyPort}`]
-    const moved = await occupant.run([...proxied, "-p", "--connect-to", "plain.good.test:80:evil.test:80", "http://plain.good.test/"], { bare: true })
+    const moved = await occupant.run(
+      [...proxied, "-p", "--connect-to", "plain.good.test:80:evil.test:80", "http://plain.good.test/"],
+      { bare: true },
+    )
     expect(moved.code).not.toBe(0)
     expect(world.verdicts.at(-1)).toMatchObject({ decision: "deny", reason: "host_not_allowed", host: "evil.test" })
     expect(world.dialled).toEqual([])
@@ -234,9 +288,17 @@ describe("ways around the proxy, from inside a sandbox", () => {
     await using own = await occupy(backend)
     await using world = await served(own)
     const others = ["93.184.216.34", "198.18.0.1", "10.0.0.1"]
-    for (const address of others) await expect(own.dial(address, proxyPort)).rejects.toMatchObject({ kind: "ConnectionRefusedError" })
+    for (const address of others)
+      await expect(own.dial(address, proxyPort)).rejects.toMatchObject({ kind: "ConnectionRefusedError" })
     const { denied } = await own.leave()
-    expect(denied).toEqual(others.map((address) => ({ layer: "egress", reason: "address_not_allowed", target: `${address}:${proxyPort}`, count: 1 })))
+    expect(denied).toEqual(
+      others.map((address) => ({
+        layer: "egress",
+        reason: "address_not_allowed",
+        target: `${address}:${proxyPort}`,
+        count: 1,
+      })),
+    )
     expect(world.dialled).toEqual([])
   })
 

@@ -200,6 +200,44 @@ describe("listings", () => {
     })
   })
 
+  test("a driver and a tool whose manifests did not load are listed with the file and the fix", async () => {
+    const manifests = writeDriver("broken", "echo", [])
+    const file = join(manifests, "broken", "DRIVER.md")
+    writeFileSync(file, readFileSync(file, "utf8").replace("egress: []", 'egress: ["*"]'))
+    mkdirSync(join(manifests, "odd"))
+    writeFileSync(join(manifests, "odd", "TOOL.md"), "---js\nid: test.odd\n---\n")
+    const listed = async (what: string): Promise<readonly { id?: string }[]> =>
+      JSON.parse((await run([what, "--manifests", manifests])).stdout)
+    expect((await listed("drivers")).find(({ id }) => id === "broken")).toMatchObject({
+      file,
+      tools: ["test.broken"],
+      availability: { available: false, code: "manifest_invalid", reason: expect.stringContaining("sandbox.network") },
+    })
+    expect((await listed("tools")).find(({ id }) => id === "test.odd")).toMatchObject({
+      availability: { available: false, code: "manifest_invalid" },
+    })
+    const { code, stdout } = await run(["call", "test.broken", "--manifests", manifests])
+    expect(code).toBe(2)
+    expect(stdout).toContain("manifest_invalid")
+  })
+
+  test("why needs no input to name driver and profile", async () => {
+    const { code, stdout } = await run(["why", "json.query"])
+    expect(JSON.parse(stdout)).toMatchObject({ selected: "jq@1", profile: { network: "none" } })
+    expect(code).toBe(0)
+  })
+
+  test("the backend is that of caisson.yaml where no flag names one", async () => {
+    mkdirSync(join(room.folder, "data"), { mode: 0o700 })
+    writeFileSync(join(room.folder, "data", "caisson.yaml"), "backend: docker\n", { mode: 0o600 })
+    env["DOCKER_HOST"] = `unix://${join(room.folder, "no.sock")}`
+    const named = await run(["call", "json.query", "-i", '{"filter":".","document":1}', "--backend", "namespace"])
+    expect(named.code).toBe(0)
+    const { code, stdout } = await run(["call", "json.query", "-i", '{"filter":".","document":1}'])
+    expect(stdout).toContain("sandbox_unavailable")
+    expect(code).toBe(5)
+  })
+
   test("why names the driver, the phase of each other one, and the sealed profile", async () => {
     const { code, stdout } = await run(["why", "file.read", "-i", '{"path": "a"}'])
     expect(code).toBe(0)

@@ -51,7 +51,7 @@ describe("the verdict log", () => {
   })
 
   it("adds denials up by reason and target, in bounded memory", () => {
-    const log = createVerdictLog({ denialRows: 2 })
+    const log = createVerdictLog({ denialRows: 2, refusalLines: 10 })
     for (const host of ["a.test", "a.test", "b.test", "c.test", "d.test"])
       log.record({ protocol: "dns", code: "host_not_allowed", host })
     log.record({ protocol: "http", code: "dns_failure", host: "a.test" })

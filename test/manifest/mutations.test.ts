@@ -5,7 +5,8 @@ import { describe, expect, it } from "vitest"
 import { createReport } from "../../src/manifest/diagnostics.ts"
 import { discoverManifests } from "../../src/manifest/discover.ts"
 import { readFrontmatter } from "../../src/manifest/frontmatter.ts"
-import { loadFront, manifestKind } from "../../src/manifest/load.ts"
+import { manifestKind } from "../../src/manifest/kind.ts"
+import { loadFront } from "../../src/manifest/load.ts"
 import type { JsonObject, JsonValue } from "../../src/manifest/types.ts"
 
 const root = fileURLToPath(new URL("../../fixtures/manifests/", import.meta.url))

@@ -5,7 +5,7 @@
  * envelope. Ctrl-C cancels the call and still prints its envelope.
  */
 import type { CallRequest, Envelope } from "../../host/types.ts"
-import { exit, exitOf } from "../exit.ts"
+import { exitOf } from "../exit.ts"
 import { type HostFlags, withHost } from "../host.ts"
 import { givenContext, givenInput } from "../input.ts"
 import { onInterrupt } from "../interrupt.ts"
@@ -24,25 +24,22 @@ export interface CallFlags extends HostFlags {
   readonly json?: boolean
 }
 
-type Request = { readonly ok: true; readonly request: CallRequest } | { readonly ok: false; readonly message: string }
-
-/** What `call` and `why` send to the host. */
-export const requestFrom = (tool: string, flags: Omit<CallFlags, "json">): Request => {
+/** What `call` and `why` send to the host. What cannot be read goes with its reason: its refusal is evidence too. */
+export const requestFrom = (tool: string, flags: Omit<CallFlags, "json">): CallRequest => {
   const input = givenInput(flags.input)
-  if (!input.ok) return input
   const context = givenContext(flags.context)
-  if (!context.ok) return context
-  const request: CallRequest = {
+  const unreadable = [input, context].flatMap((given) => (given.ok ? [] : [given.message]))[0]
+  return {
     tool,
-    input: input.value,
+    ...(input.ok && input.value !== undefined ? { input: input.value } : {}),
+    ...(unreadable === undefined ? {} : { unreadable }),
     workspace: flags.workspace,
     ...(flags.user === undefined ? {} : { user: flags.user }),
-    ...(context.value === undefined ? {} : { context: context.value }),
+    ...(context.ok && context.value !== undefined ? { context: context.value } : {}),
     ...(flags.driver === undefined ? {} : { driver: flags.driver }),
     ...(flags.plan === true ? { plan: true } : {}),
     ...(flags.yes === true ? { approve: true } : {}),
   }
-  return { ok: true, request }
 }
 
 const show = (envelope: Envelope, flags: CallFlags, terminal: Terminal): void => {
@@ -56,15 +53,11 @@ const show = (envelope: Envelope, flags: CallFlags, terminal: Terminal): void =>
 }
 
 export const run = async (tool: string, flags: CallFlags, terminal: Terminal): Promise<number> => {
-  const made = requestFrom(tool, flags)
-  if (!made.ok) {
-    terminal.say(`caisson: ${made.message}`)
-    return exit.usage
-  }
+  const request = requestFrom(tool, flags)
   using interrupt = onInterrupt(() => terminal.say(`caisson: ${says.cancelling}`))
   // Awaited here, so that the signals stay ours until the host is closed.
   return await withHost({ ...flags, warm: true }, terminal, async (host) => {
-    const envelope = await terminal.during(host.call({ ...made.request, signal: interrupt.signal }), tool)
+    const envelope = await terminal.during(host.call({ ...request, signal: interrupt.signal }), tool)
     show(envelope, flags, terminal)
     return exitOf(envelope)
   })

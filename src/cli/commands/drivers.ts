@@ -5,7 +5,7 @@ import { withHost } from "../host.ts"
 import { tellBrokenManifests } from "../render/diagnostics.ts"
 import { table } from "../render/table.ts"
 import { resultJson, type Terminal, visible } from "../terminal.ts"
-import { availabilityJson, availabilityText, type ListFlags } from "./tools.ts"
+import { availabilityJson, availabilityText, type ListFlags, unloadedJson } from "./tools.ts"
 
 const asJson = ({ contract, availability }: DriverListing): object => ({
   id: contract.id,
@@ -24,7 +24,7 @@ export const run = async (flags: ListFlags, terminal: Terminal): Promise<number>
     const drivers = await terminal.during(host.drivers())
     tellBrokenManifests(host.diagnostics(), terminal)
     if (flags.json === true || !terminal.isInteractive) {
-      resultJson(terminal, drivers.map(asJson))
+      resultJson(terminal, [...drivers.map(asJson), ...unloadedJson(host, "driver")])
       return exit.ok
     }
     const paint = terminal.paintResult

@@ -1,5 +1,5 @@
 /** `caisson tools`: what can be called, and why not where not. Unusable manifests are told on stderr. */
-import type { Availability, ToolListing } from "../../host/types.ts"
+import type { Availability, Host, ToolListing, UnloadedListing } from "../../host/types.ts"
 import { exit } from "../exit.ts"
 import { type HostFlags, withHost } from "../host.ts"
 import { table } from "../render/table.ts"
@@ -37,12 +37,24 @@ const asJson = ({ contract, drivers, availability }: ToolListing): object => ({
   availability: availabilityJson(availability),
 })
 
+/** Of manifests that did not load, what they claim to be and why they cannot be used. */
+export const unloadedJson = (host: Host, kind: UnloadedListing["kind"]): readonly object[] =>
+  host
+    .unloaded()
+    .filter((one) => one.kind === kind)
+    .map(({ file, claims: { id, tools }, availability }) => ({
+      ...(id === undefined ? {} : { id }),
+      file,
+      ...(kind === "driver" ? { tools } : {}),
+      availability: availabilityJson(availability),
+    }))
+
 export const run = async (flags: ListFlags, terminal: Terminal): Promise<number> =>
   withHost(flags, terminal, async (host) => {
     const tools = await terminal.during(host.tools())
     tellBrokenManifests(host.diagnostics(), terminal)
     if (flags.json === true || !terminal.isInteractive) {
-      resultJson(terminal, tools.map(asJson))
+      resultJson(terminal, [...tools.map(asJson), ...unloadedJson(host, "tool")])
       return exit.ok
     }
     const paint = terminal.paintResult

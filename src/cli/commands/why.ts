@@ -47,13 +47,9 @@ const plain = (report: WhyReport): object => ({
 })
 
 export const run = async (tool: string, flags: CallFlags, terminal: Terminal): Promise<number> => {
-  const made = requestFrom(tool, flags)
-  if (!made.ok) {
-    terminal.say(`caisson: ${made.message}`)
-    return exit.usage
-  }
+  const request = requestFrom(tool, flags)
   return withHost(flags, terminal, async (host) => {
-    const report = await terminal.during(host.why(made.request), tool)
+    const report = await terminal.during(host.why(request), tool)
     if (flags.json === true || !terminal.isInteractive) resultJson(terminal, plain(report))
     else show(report, terminal)
     return report.error === undefined ? exit.ok : exitOfError(report.error)

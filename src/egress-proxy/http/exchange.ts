@@ -7,6 +7,7 @@ import type { Passage } from "../passages.ts"
 import type { ReasonCode } from "../reasons.ts"
 import type { RulesOff } from "../rules.ts"
 import type { BodyScanner } from "../secrets/body.ts"
+import type { Verdict } from "../types.ts"
 import type { Framing } from "./framing.ts"
 import type { Header, RequestHead } from "./head.ts"
 
@@ -32,6 +33,8 @@ export type ForwardResult =
   | { readonly state: "answered"; readonly reusable: boolean }
   /** nothing was sent to the client yet */
   | { readonly state: "failed"; readonly code: ReasonCode }
+  /** nothing was sent to the client yet, and why is recorded already */
+  | { readonly state: "refused"; readonly verdict: Verdict }
   /** part of an answer was sent, or the client is gone; both sockets are closed */
   | { readonly state: "broken" }
   /** became a tunnel, and that is over */

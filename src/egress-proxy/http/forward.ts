@@ -7,17 +7,18 @@
  * Assumes: the request was judged and the socket came from the gate.
  */
 import { type ClientRequest, request as httpRequest } from "node:http"
+import type { BodyStep } from "../secrets/body.ts"
 import { createBodyReader } from "./body.ts"
 import type { Answer, Exchange, ForwardResult, Sent } from "./exchange.ts"
 import type { Header } from "./head.ts"
-import { respond } from "./respond.ts"
+import { respond, unsent } from "./respond.ts"
 import { upgrade } from "./websocket.ts"
 
 export async function forward(exchange: Exchange): Promise<ForwardResult> {
   const { source, passage, upstream } = exchange
   const client = source.socket
   const headers = upstreamHeaders(exchange)
-  if (!passage.out(headBytes(exchange.path, headers))) return { state: "broken" }
+  if (!passage.out(headBytes(exchange.path, headers))) return unsent(passage)
   const request = httpRequest({
     createConnection: () => upstream as never,
     method: exchange.head.method,
@@ -31,8 +32,8 @@ export async function forward(exchange: Exchange): Promise<ForwardResult> {
   request.once("socket", () => upstream.resume())
   const onClientGone = () => request.destroy()
   client.once("close", onClientGone)
-  const answer = answered(request, exchange)
   const sent = sendBody(request, exchange)
+  const answer = answered(request, exchange, sent)
   try {
     const first = await Promise.race([
       answer,
@@ -40,7 +41,7 @@ export async function forward(exchange: Exchange): Promise<ForwardResult> {
     ])
     if (first.kind === "failed") {
       request.destroy()
-      return { state: "failed", code: first.code }
+      return passage.refusal === undefined ? { state: "failed", code: first.code } : unsent(passage)
     }
     if (first.kind === "upgrade") return await upgrade(exchange, first)
     return await respond(first.response, exchange, sent)
@@ -65,26 +66,36 @@ function upstreamHeaders({ framing, host, headers }: Exchange): Header[] {
 const headBytes = (first: string, headers: readonly Header[]): number =>
   headers.reduce((sum, [name, value]) => sum + name.length + value.length + 4, first.length + 16)
 
-function answered(request: ClientRequest, exchange: Exchange): Promise<Answer> {
+/** The first answer. Its time is counted from the end of the request: a long upload is bounded by its idle time. */
+function answered(request: ClientRequest, exchange: Exchange, sent: Promise<Sent>): Promise<Answer> {
   const { framing, limits, source } = exchange
   return new Promise((resolve) => {
     let interim = 0
     let timedOut = false
-    const timer = setTimeout(() => {
-      timedOut = true
-      request.destroy()
-    }, limits.responseHeadMs)
+    let settled = false
+    let timer: NodeJS.Timeout | undefined
     const settle = (answer: Answer) => {
+      settled = true
       clearTimeout(timer)
       resolve(answer)
     }
+    void sent.then(() => {
+      if (settled) return
+      timer = setTimeout(() => {
+        timedOut = true
+        request.destroy()
+      }, limits.responseHeadMs)
+    })
     const fail = () => settle({ kind: "failed", code: timedOut ? "upstream_timeout" : "upstream_error" })
     request.on("error", fail)
     request.on("close", fail)
     request.on("information", ({ statusCode }) => {
       interim += 1
-      if (interim > limits.interimResponses) request.destroy()
-      else if (statusCode === 100 && framing.expectContinue && interim === 1)
+      if (interim > limits.interimResponses) {
+        // What follows in the same segment is parsed all the same.
+        fail()
+        request.destroy()
+      } else if (statusCode === 100 && framing.expectContinue && interim === 1)
         source.socket.write("HTTP/1.1 100 Continue\r\n\r\n")
     })
     request.on("response", (response) => settle({ kind: "response", response }))
@@ -93,7 +104,11 @@ function answered(request: ClientRequest, exchange: Exchange): Promise<Answer> {
   })
 }
 
-const misuse: Sent = { kind: "failed", code: "secret_misuse" }
+/** What a step of the search is refused with, if anything. */
+const refused = (step: BodyStep): Sent | undefined =>
+  step.state === "clean"
+    ? undefined
+    : { kind: "failed", code: step.state === "misuse" ? "secret_misuse" : "unsearchable_body" }
 
 async function sendBody(
   request: ClientRequest,
@@ -104,12 +119,14 @@ async function sendBody(
     const piece = await body.next(idleMs)
     if (piece.state === "end") break
     if (piece.state === "bad") return { kind: "failed", code: piece.code }
-    if (scanner !== undefined && (await scanner.push(piece.bytes)).state !== "clean") return misuse
+    const found = scanner === undefined ? undefined : refused(await scanner.push(piece.bytes))
+    if (found !== undefined) return found
     if (!passage.out(piece.bytes.length)) return { kind: "failed", code: "budget" }
     if (request.destroyed) return { kind: "failed", code: "upstream_error" }
     if (!request.write(piece.bytes)) await drained(request)
   }
-  if (scanner !== undefined && framing.body.kind !== "none" && (await scanner.end()).state !== "clean") return misuse
+  const found = scanner === undefined || framing.body.kind === "none" ? undefined : refused(await scanner.end())
+  if (found !== undefined) return found
   request.end()
   source.watch()
   return { kind: "sent" }

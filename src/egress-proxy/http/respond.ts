@@ -24,6 +24,10 @@ function responseLength(response: IncomingMessage): { readonly length?: string }
   return lengths[0] === undefined ? {} : { length: lengths[0] }
 }
 
+/** Nothing was sent to the client yet: a passage over its budget can still say so; one that was cut cannot. */
+export const unsent = ({ refusal }: Passage): ForwardResult =>
+  refusal === undefined ? { state: "broken" } : { state: "refused", verdict: refusal }
+
 export function headersOf(response: IncomingMessage): Header[] {
   const headers: Header[] = []
   for (let at = 0; at + 1 < response.rawHeaders.length; at += 2)
@@ -40,7 +44,8 @@ export async function respond(
   const client = source.socket
   const status = response.statusCode ?? 0
   const framed = responseLength(response)
-  if ((framed === undefined && !off.has("response.framing")) || status < 200 || status > 599)
+  const known = response.httpVersion === "1.1" || response.httpVersion === "1.0"
+  if ((framed === undefined && !off.has("response.framing")) || status < 200 || status > 599 || !known)
     return { state: "failed", code: "upstream_error" }
   const bodiless = head.method === "HEAD" || status === 204 || status === 304
   const length = framed?.length
@@ -55,7 +60,7 @@ export async function respond(
     ...(reusable ? [] : ["connection: close"]),
   ]
   const answer = `${lines.join("\r\n")}\r\n\r\n`
-  if (!passage.in(answer.length)) return { state: "broken" }
+  if (!passage.in(answer.length)) return unsent(passage)
   client.write(answer, "latin1")
   const complete = await copyBody(response, client, passage, chunked)
   if (!complete) {

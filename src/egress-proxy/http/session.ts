@@ -11,7 +11,6 @@ import type { ByteSource } from "../byte-source.ts"
 import { denialResponse } from "../denial.ts"
 import type { Gate, Opened } from "../gate.ts"
 import { linger } from "../linger.ts"
-import { reasons } from "../reasons.ts"
 import type { Protocol, Verdict } from "../types.ts"
 import type { forward as Forward } from "./forward.ts"
 import { type Framing, passedHeaders } from "./framing.ts"
@@ -85,11 +84,14 @@ async function exchange(
   const { authority, head, framing } = judged
   const { off, source: policy, substitutions } = gate.policy
   const protocol: Protocol = framing.websocket ? "websocket" : "http"
-  const note = policy.readOnlyHttp === "report" && !isSafe(head, framing) ? reasons.read_only.text : undefined
-  const through =
-    opened ??
-    (await gate.open({ protocol, target: authority, client: source.socket, ...(note !== undefined && { note }) }))
+  const report = policy.readOnlyHttp === "report" && !isSafe(head, framing) ? "read_only" : undefined
+  const through = opened ?? (await gate.open({ protocol, target: authority, client: source.socket, report }))
   if (!through.ok) return answerRefusal(options, through.verdict, head, framing)
+  // The tunnel's own allow was recorded before this request was seen.
+  if (opened !== undefined && report !== undefined) {
+    const { address, grant } = opened
+    gate.record({ protocol, target: authority, code: "allowed", address, rule: grant.rule, report })
+  }
   const { placeholders } = substitutions
   using scanner = placeholders.length === 0 ? undefined : await scannerFor(placeholders, head)
   const { forward } = await (forwarding ??= import("./forward.ts"))
@@ -108,12 +110,11 @@ async function exchange(
     ...(scanner !== undefined && { scanner }),
   })
   if (result.state === "answered") return result.reusable ? "next" : "over"
-  if (result.state !== "failed" || source.socket.destroyed) return "over"
-  await refuseAndClose(
-    options,
-    gate.refuse({ protocol, target: authority, code: result.code, rule: through.grant.rule }),
-    head,
-  )
+  if ((result.state !== "failed" && result.state !== "refused") || source.socket.destroyed) return "over"
+  const { rule } = through.grant
+  const verdict =
+    result.state === "refused" ? result.verdict : gate.refuse({ protocol, target: authority, code: result.code, rule })
+  await refuseAndClose(options, verdict, head)
   return "over"
 }
 

@@ -85,6 +85,7 @@ function checkHost(
   const value = values[0]
   if (value === undefined)
     return need === "required" && !off.has("host-header.required") ? "bad_host_header" : undefined
+  if (value === authority.text) return undefined
   const named = parseAuthority(value, authority.port, off)
   if (!named.ok) return "bad_host_header"
   if (named.value.hostText !== authority.hostText)

@@ -3,6 +3,7 @@
  *
  * Guarantees: the same reason code in header, body and verdict; holds no value and no raw byte of the request.
  */
+import { denialBody } from "../denial.ts"
 import { reasons, type ReasonCode } from "../reasons.ts"
 import type { Verdict } from "../types.ts"
 
@@ -13,17 +14,8 @@ export interface DeniedResponse {
 }
 
 export function deniedResponse(verdict: Verdict, detail: string | undefined): DeniedResponse {
-  const { status, text, hint } = reasons[verdict.reason as ReasonCode]
-  const said = {
-    layer: "egress",
-    reason: verdict.reason,
-    message: detail === undefined ? text : `${text}: ${detail}`,
-    host: verdict.host ?? null,
-    port: verdict.port ?? null,
-    rule: verdict.rule ?? null,
-    hint,
-  }
-  const body = `${JSON.stringify(said)}\n`
+  const { status } = reasons[verdict.reason as ReasonCode]
+  const body = denialBody(verdict, detail)
   const headers = ["x-caisson-denied", verdict.reason, "content-type", "application/json", "cache-control", "no-store"]
   headers.push("content-length", String(Buffer.byteLength(body)), "connection", "close")
   return { status, headers, body }

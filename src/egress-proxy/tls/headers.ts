@@ -2,7 +2,8 @@
  * Header lists as they cross an intercepting proxy.
  *
  * Guarantees: order, spelling and repetition of what is kept are kept. Hop-by-hop headers, those that `Connection`
- * nominates, `Proxy-*` and this product's own control headers never cross, in either direction. Pure.
+ * nominates, `Proxy-*`, `Via`, `Alt-Svc` (another way to the host, around the proxy) and this product's own control
+ * headers never cross, in either direction. Pure.
  */
 import type { HeaderPair } from "../secrets/substitute.ts"
 
@@ -11,9 +12,12 @@ const hopByHop = new Set([
   "keep-alive",
   "te",
   "trailer",
+  "trailers",
   "transfer-encoding",
   "upgrade",
+  "via",
   "http2-settings",
+  "alt-svc",
 ])
 
 export function pairsOf(rawHeaders: readonly string[]): readonly HeaderPair[] {

@@ -121,7 +121,7 @@ const misuse = (where: MisusePlace, placeholder: string): Refusal => ({
 export function refusalOf(step: BodyStep): Refusal | undefined {
   if (step.state === "misuse") return misuse("body", step.placeholder)
   return step.state === "unscannable"
-    ? { code: "secret_misuse", detail: `${step.reason}; send it unencoded` }
+    ? { code: "unsearchable_body", detail: step.reason }
     : undefined
 }
 

@@ -33,6 +33,8 @@ export interface InterceptedRequest {
 export interface InterceptFacts {
   readonly protocol: "http" | "websocket"
   readonly code: ReasonCode
+  /** on an allow: what a rule set to `report` would have refused it with */
+  readonly report?: ReasonCode
 }
 
 export interface InterceptOptions extends InterceptRules {
@@ -131,7 +133,8 @@ export function interceptTls(options: InterceptOptions): Interception {
     const facts = { protocol: passed.kind, method, safe: passed.safe, used: passed.used }
     const code = options.judge?.(facts) ?? "allowed"
     if (code !== "allowed") return { ok: false, refusal: { code } }
-    if (!options.record({ protocol: passed.kind, code }).recorded) {
+    const report = passed.reported ? ({ report: "read_only" } as const) : undefined
+    if (!options.record({ protocol: passed.kind, code, ...report }).recorded) {
       return { ok: false, refusal: { code: "verdict_log_failed" } }
     }
     if (passed.reported) options.onReadOnlyReport?.(facts)

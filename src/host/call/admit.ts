@@ -5,7 +5,7 @@
  * object later changes nothing. The workspace is a real folder that neither holds the data folder or the config nor
  * lies in the data folder. Messages name fields, never values.
  */
-import { realpathSync, statSync } from "node:fs"
+import { accessSync, constants, realpathSync, statSync } from "node:fs"
 import { userInfo } from "node:os"
 import { basename, dirname, resolve } from "node:path"
 import { nearest, shown } from "../../manifest/diagnostics.ts"
@@ -13,7 +13,7 @@ import { deepFreeze } from "../../manifest/freeze.ts"
 import { compileSchema } from "../../manifest/json-schema.ts"
 import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
 import { isWithin } from "../data/folder.ts"
-import type { Failure } from "../invoke/failure.ts"
+import { brokenManifest, type Failure } from "../invoke/failure.ts"
 import { checkWorkspacePaths } from "../invoke/workspace-path.ts"
 import { hostLimits } from "../limits.ts"
 import type { Registry } from "../registry/types.ts"
@@ -21,6 +21,8 @@ import type { HostCore } from "./core.ts"
 import type { Admitted, Requested, Step } from "./steps.ts"
 
 const USER = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/
+/** A library's or a wire's caller may send anything; what is not text must not reach a path or a receipt. */
+const TEXTS = ["user", "workspace", "driver", "unreadable"] as const
 const HOST_KEYS = ["pinnedProvider", "regionConstraint"] as const
 
 const refuse = (code: Failure["code"], message: string, details: JsonObject = {}, hint?: string): Failure => ({
@@ -36,16 +38,10 @@ const isObject = (value: JsonValue | undefined): value is JsonObject =>
 
 const missingTool = (ref: string, registry: Registry): Failure => {
   const id = ref.replace(/@.*$/, "")
-  const broken = registry.failed.find(({ file }) => [id, id.replaceAll(".", "-")].includes(basename(dirname(file))))
-  if (broken !== undefined) {
-    const first = broken.diagnostics[0]
-    return refuse(
-      "manifest_invalid",
-      `the manifest ${broken.file} is invalid: ${first === undefined ? "it did not load" : `${first.path === "" ? "" : `${first.path}: `}${first.message}`}`,
-      { file: broken.file },
-      first?.fix,
-    )
-  }
+  const broken =
+    registry.failed.find(({ kind, claims }) => kind === "tool" && claims.id === id) ??
+    registry.failed.find(({ file }) => [id, id.replaceAll(".", "-")].includes(basename(dirname(file))))
+  if (broken !== undefined) return brokenManifest(broken)
   const near = nearest(
     id,
     registry.tools.map((tool) => tool.id),
@@ -62,7 +58,7 @@ const missingTool = (ref: string, registry: Registry): Failure => {
 const copyOf = (value: JsonValue | undefined, bytes: number, what: string): Step<JsonObject> => {
   let text: string
   try {
-    text = JSON.stringify(value ?? {}) ?? "null"
+    text = JSON.stringify(value === undefined ? {} : value) ?? "null"
   } catch {
     return refuse("input_invalid", `the ${what} is not JSON`)
   }
@@ -133,11 +129,16 @@ const readWorkspace = (core: HostCore, named: string | undefined): Step<string> 
   const wanted = resolve(named ?? ".")
   let workspace: string
   try {
-    workspace = realpathSync(wanted)
+    workspace = realpathSync.native(wanted)
     if (!statSync(workspace).isDirectory())
       return refuse("not_found", `the workspace ${wanted} is not a folder`, {}, "name a folder")
   } catch {
     return refuse("not_found", `there is no folder ${wanted} to use as the workspace`, {}, "name a folder that exists")
+  }
+  try {
+    accessSync(workspace, constants.R_OK | constants.X_OK)
+  } catch {
+    return refuse("not_found", `the workspace ${workspace} is closed to this user`, {}, "name a folder that you can read")
   }
   if (isWithin(core.data, workspace))
     return refuse(
@@ -176,6 +177,10 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
   const { request } = requested
   if (typeof request.tool !== "string")
     return refuse("input_invalid", "`tool` is not the id of a tool", { field: "tool" })
+  const wrong = TEXTS.find((field) => request[field] !== undefined && typeof request[field] !== "string")
+  if (wrong !== undefined) return refuse("input_invalid", `\`${wrong}\` is not text`, { field: wrong }, "pass a string")
+  if (request.unreadable !== undefined)
+    return refuse("input_invalid", request.unreadable, {}, "pass a JSON object, @FILE, or - for stdin")
   const tool = core.registry.tool(request.tool)
   if (tool === undefined) return missingTool(request.tool, core.registry)
   const input = copyOf(request.input, hostLimits.inputBytes.value, "input")

@@ -15,6 +15,9 @@ import type { Judged, Ran } from "./steps.ts"
 
 const SHOWN = 20
 
+/** A rename touches two paths, and either may be the undeclared one. */
+const named = ({ from, path }: ReportedEffect): string => (from === undefined ? path : `${from} → ${path}`)
+
 const writeViolation = (effects: readonly ReportedEffect[], warn: boolean): Failure | undefined => {
   const refused = effects.filter((effect) => effect.refused !== undefined)
   const undeclared = effects.filter((effect) => !effect.declared)
@@ -24,12 +27,15 @@ const writeViolation = (effects: readonly ReportedEffect[], warn: boolean): Fail
   const what =
     refused.length > 0
       ? `made ${first?.path}, which can never be committed: ${first?.refused}`
-      : `wrote outside what its contract declares: ${first?.path}${bad.length > 1 ? ` and ${bad.length - 1} more` : ""}`
+      : `wrote outside what its contract declares: ${first === undefined ? "" : named(first)}${bad.length > 1 ? ` and ${bad.length - 1} more` : ""}`
   return {
     ok: false,
     code: "undeclared_write",
     message: `the tool ${what}; nothing was committed`,
-    details: { paths: bad.slice(0, SHOWN).map((effect) => effect.path), total: bad.length },
+    details: {
+      paths: bad.slice(0, SHOWN).flatMap(({ from, path }) => (from === undefined ? [path] : [from, path])),
+      total: bad.length,
+    },
   }
 }
 
@@ -68,14 +74,21 @@ const violation = (
   return undefined
 }
 
+/** What each driver's entry leaves of its contract's outputs, frozen, so that it is compiled once. */
+const narrowedOutputs = new WeakMap<readonly string[], { readonly of: JsonSchema; readonly left: JsonSchema }>()
+
 /** The contract's outputs without those that the driver drops. */
 const narrowed = (schema: JsonSchema, drop: readonly string[]): JsonSchema => {
   const required = schema["required"]
   if (drop.length === 0 || !Array.isArray(required)) return schema
-  return {
+  const known = narrowedOutputs.get(drop)
+  if (known?.of === schema) return known.left
+  const left: JsonSchema = Object.freeze({
     ...schema,
     required: (required as readonly JsonValue[]).filter((name) => typeof name !== "string" || !drop.includes(name)),
-  }
+  })
+  narrowedOutputs.set(drop, { of: schema, left })
+  return left
 }
 
 const outputFault = ({ tool, route: { implementation } }: Ran, value: JsonValue): Failure | undefined => {

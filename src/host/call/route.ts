@@ -5,7 +5,7 @@
  * refusal the resolver's specific reason, the fix and the closest rejections are kept.
  */
 import type { JsonObject } from "../../manifest/types.ts"
-import { type Failure, isReasonCode } from "../invoke/failure.ts"
+import { brokenManifest, type Failure, isReasonCode } from "../invoke/failure.ts"
 import type { ReasonCode } from "../reasons.ts"
 import type { DriverAvailability, RegisteredDriver } from "../registry/types.ts"
 import { resolve } from "../resolver/resolve.ts"
@@ -60,8 +60,21 @@ export const routeFailure = (resolution: Extract<Resolution, { ok: false }>): Fa
   return { ok: false, code, message: cause.message, details, ...(cause.fix === undefined ? {} : { hint: cause.fix }) }
 }
 
+/** A driver that would serve the tool, had its manifest loaded: the file to mend says more than that there is none. */
+const brokenDriver = ({ registry }: HostCore, call: Authorized, resolution: Resolution): Failure | undefined => {
+  if (resolution.ok || !["no_candidates", "not_a_candidate"].includes(resolution.cause.reason)) return undefined
+  const broken = registry.failed.find(
+    ({ kind, claims }) =>
+      (kind === "driver" || kind === "cli") &&
+      claims.tools.includes(call.tool.id) &&
+      (call.pin === undefined || claims.id === call.pin.replace(/@\d+$/, "")),
+  )
+  return broken === undefined ? undefined : brokenManifest(broken)
+}
+
 export interface Routing {
   readonly resolution: Resolution
+  readonly broken?: Failure
   readonly availability: ReadonlyMap<string, DriverAvailability>
 }
 
@@ -84,12 +97,13 @@ export const findRoute = async (core: HostCore, call: Authorized): Promise<Routi
     auth: authStates(drivers),
     now: Date.now(),
   })
-  return { resolution, availability }
+  const broken = brokenDriver(core, call, resolution)
+  return { resolution, availability, ...(broken === undefined ? {} : { broken }) }
 }
 
 /** The chosen driver with its program; a driver without one was not available, so it cannot have been chosen. */
-export const route = (call: Authorized, { resolution, availability }: Routing): Step<Routed> => {
-  if (!resolution.ok) return routeFailure(resolution)
+export const route = (call: Authorized, { resolution, availability, broken }: Routing): Step<Routed> => {
+  if (!resolution.ok) return broken ?? routeFailure(resolution)
   const found = availability.get(resolution.driver.key)
   if (found?.available !== true || found.program === undefined) {
     return {

@@ -1,7 +1,7 @@
 /**
  * The parts that calls share, opened once: registry, availability, sandbox backend, recovery.
  *
- * Guarantees: opening reads manifests and nothing else; the backend is made at first need and disposed of with this.
+ * Guarantees: opening reads manifests, or what is known of them, and nothing else; the backend is made at first need and disposed of with this.
  * A workspace is recovered once, before the first call on it; a recovery that failed is tried again by the next call.
  */
 import type { EgressPolicy } from "../../egress-proxy/types.ts"

@@ -2,10 +2,11 @@
  * The data folder: keys, evidence, homes and journals of one user's host.
  *
  * Guarantees: it exists, is a real folder of this user's, closed to everybody else, and holds the paths named here;
- * anything else is refused with the command that mends it. It and a workspace never lie in one another: a tool that
+ * anything else is refused with the command that mends it. A folder that holds nothing yet, or only the operator's
+ * config, is closed here: there is nothing in it that others could have read or replaced. It and a workspace never lie in one another: a tool that
  * can write the evidence or the policy could rewrite both.
  */
-import { chmodSync, lstatSync, mkdirSync, realpathSync } from "node:fs"
+import { chmodSync, lstatSync, mkdirSync, readdirSync, realpathSync } from "node:fs"
 import { homedir } from "node:os"
 import { join, resolve, sep } from "node:path"
 import { HostStartError } from "../config/start-error.ts"
@@ -16,6 +17,12 @@ export const dataFolderOf = (
 ): string => {
   const fromEnv = env["CAISSON_DATA"]
   return resolve(named ?? (fromEnv === undefined || fromEnv === "" ? join(homedir(), ".caisson") : fromEnv))
+}
+
+/** Empty, or with nothing but a config that nobody else can have put there. */
+const isUnused = (folder: string, mode: number): boolean => {
+  const names = readdirSync(folder)
+  return names.length === 0 || ((mode & 0o022) === 0 && names.every((name) => name === "caisson.yaml"))
 }
 
 /** Make or check the folder; answers its real path. */
@@ -39,7 +46,10 @@ export const openDataFolder = (folder: string): string => {
       `the data folder ${folder} belongs to another user (uid ${found.uid})`,
       "set CAISSON_DATA to a folder of your own",
     )
-  if ((found.mode & 0o077) !== 0)
+  const isOpen = (found.mode & 0o077) !== 0
+  if (isOpen && isUnused(folder, found.mode)) chmodSync(folder, 0o700)
+  // Looked at again, now that nobody else can put anything there.
+  if (isOpen && !isUnused(folder, found.mode))
     throw new HostStartError(
       "internal",
       `the data folder ${folder} is open to others (mode ${(found.mode & 0o777).toString(8)})`,

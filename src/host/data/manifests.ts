@@ -6,8 +6,10 @@
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { loadFound } from "../../manifest/discover.ts"
 import { createRegistry } from "../registry/registry.ts"
 import type { Narrowings, Registry } from "../registry/types.ts"
+import { rememberManifests } from "./known-manifests.ts"
 
 export interface ManifestFolder {
   readonly dir: string
@@ -36,7 +38,7 @@ const keepNarrowings = (data: string, known: Narrowings, now: Narrowings): void 
 
 export const readRegistry = (data: string, dirs: readonly ManifestFolder[]): Registry => {
   const known = readNarrowings(data)
-  const registry = createRegistry({ dirs, mode: "compat", known })
+  const registry = createRegistry({ dirs, mode: "compat", known, load: rememberManifests(data, loadFound) })
   keepNarrowings(data, known, registry.narrowings)
   return registry
 }

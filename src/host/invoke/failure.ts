@@ -6,6 +6,7 @@
  */
 import type { JsonObject } from "../../manifest/types.ts"
 import { type ReasonCode, reasons } from "../reasons.ts"
+import type { FailedManifest } from "../registry/types.ts"
 import type { CallError } from "../types.ts"
 
 export interface Failure {
@@ -20,6 +21,19 @@ export interface Failure {
 }
 
 export const isReasonCode = (code: string): code is ReasonCode => Object.hasOwn(reasons, code)
+
+/** What was asked for is in a manifest that did not load: the file, its first fault, and how to mend it. */
+export const brokenManifest = ({ file, diagnostics }: FailedManifest): Failure => {
+  const fault = diagnostics.find((one) => one.severity === "error") ?? diagnostics[0]
+  const where = fault === undefined || fault.path === "" ? "" : `${fault.path}: `
+  return {
+    ok: false,
+    code: "manifest_invalid",
+    message: `the manifest ${file} is invalid: ${where}${fault?.message ?? "it did not load"}`,
+    ...(fault === undefined ? {} : { hint: fault.fix }),
+    details: { file, path: fault?.path ?? "" },
+  }
+}
 
 /** The envelope's form of a failure, with class and hint from the reason table. */
 export const callErrorOf = (failure: Failure): CallError => {

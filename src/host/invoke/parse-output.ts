@@ -5,12 +5,15 @@
  * that names the limit; truncated JSON, YAML and bytes are `limit_exceeded`, never half a value.
  * Does not: validate against the contract's `outputs`.
  */
-import { parseAllDocuments } from "yaml"
+import type * as Yaml from "yaml"
+import { onDemand } from "../../manifest/on-demand.ts"
 import type { JsonSchema, JsonValue, OutputFormat } from "../../manifest/types.ts"
 import type { Captured } from "../../sandbox/backend.ts"
 import type { Failure } from "./failure.ts"
 import { largeBinaryBytes, maxOutputDepth } from "./limits.ts"
 import { isObject } from "./schema-path.ts"
+
+const yaml = onDemand<typeof Yaml>("yaml")
 
 export type ParsedOutput = { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] } | Failure
 
@@ -56,7 +59,7 @@ const parseJson = (text: string): ParsedOutput => {
 const parseYaml = (text: string): ParsedOutput => {
   let value: unknown
   try {
-    const documents = parseAllDocuments(text, {
+    const documents = yaml().parseAllDocuments(text, {
       version: "1.2",
       schema: "core",
       stringKeys: true,

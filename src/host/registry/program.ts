@@ -30,7 +30,9 @@ type Executable =
 
 const executableAt = (file: string): Executable => {
   try {
-    const real = realpathSync(file)
+    // Most names are in one of several folders, so not being there is the common answer and costs no exception.
+    if (statSync(file, { throwIfNoEntry: false }) === undefined) return { ok: false, reason: "is not there" }
+    const real = realpathSync.native(file)
     const facts = statSync(real)
     if (!facts.isFile()) return { ok: false, reason: "is not a regular file" }
     accessSync(real, constants.X_OK)

@@ -5,7 +5,8 @@
  * the earlier one keeps what both declare. Never fails: what does not load or bind is in the registry with its reason.
  */
 import path from "node:path"
-import { discoverManifests } from "../../manifest/discover.ts"
+import { loadFound } from "../../manifest/discover.ts"
+import { findManifests } from "../../manifest/find.ts"
 import type { LoadResult, ManifestMode } from "../../manifest/types.ts"
 import { buildRegistry, type LoadedManifest, type SnapshotOptions } from "./snapshot.ts"
 import type { Registry } from "./types.ts"
@@ -16,22 +17,21 @@ export type RegistryFolder = string | { readonly dir: string; readonly trusted?:
 export interface RegistryOptions extends SnapshotOptions {
   readonly dirs: readonly RegistryFolder[]
   readonly mode: ManifestMode
+  /** what was found → what it says; default: the loader itself */
+  readonly load?: typeof loadFound
 }
 
 const fileOf = (result: LoadResult): string => (result.ok ? result.manifest.source.file : result.file)
 const holds = (folder: string, file: string): boolean =>
   file === folder || file.startsWith(folder.endsWith(path.sep) ? folder : `${folder}${path.sep}`)
 
-export const createRegistry = ({ dirs, mode, ...options }: RegistryOptions): Registry => {
+export const createRegistry = ({ dirs, mode, load = loadFound, ...options }: RegistryOptions): Registry => {
   const folders = dirs.map((each) => ({
     dir: path.resolve(typeof each === "string" ? each : each.dir),
     trusted: typeof each !== "string" && each.trusted === true,
   }))
   // One walk over all folders, so that a path in one folder's driver may lead to a tool in another.
-  const found = discoverManifests(
-    folders.map((folder) => folder.dir),
-    { mode },
-  )
+  const found = load(findManifests(folders.map((folder) => folder.dir)), { mode })
   const owner = (result: LoadResult): number => folders.findIndex((folder) => holds(folder.dir, fileOf(result)))
   const loaded = folders.flatMap(({ dir, trusted }, index) =>
     found

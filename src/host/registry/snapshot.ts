@@ -50,7 +50,10 @@ const alreadyHeld = (manifest: Manifest, claim: string, holder: Manifest): LoadR
     message: `${claim} is already registered from ${holder.source.file}, in a folder named earlier, with other content`,
     fix: "give it another id or major version, or name its folder first",
   }
-  return { ok: false, file: manifest.source.file, kind: manifest.kind, diagnostics: [diagnostic] }
+  const { file } = manifest.source
+  const id = "id" in manifest ? { id: manifest.id } : {}
+  const tools = manifest.kind === "driver" ? manifest.implements.map((entry) => entry.tool) : []
+  return { ok: false, file, kind: manifest.kind, diagnostics: [diagnostic], claims: { ...id, tools } }
 }
 
 /** All results, without what an earlier folder already declares otherwise. */
@@ -108,13 +111,25 @@ const finder =
   (ref: string): R | undefined =>
     all.find((each) => keyOf(contract(each)) === ref) ?? all.findLast((each) => contract(each).id === ref)
 
+/** A manifest that did not load, or that the checks across manifests refused. */
+const failedOf = (result: LoadResult, all: readonly Diagnostic[]): readonly FailedManifest[] => {
+  if (!result.ok) {
+    const { file, kind, diagnostics, claims = { tools: [] } } = result
+    return [{ file, kind, diagnostics, claims }]
+  }
+  const { manifest } = result
+  if (manifest.kind !== "tool" && manifest.kind !== "driver") return []
+  const { id, kind, source } = manifest
+  const diagnostics = all.filter((one) => one.severity === "error" && one.file === source.file)
+  const tools = kind === "driver" ? manifest.implements.map((entry) => entry.tool) : []
+  return diagnostics.length === 0 ? [] : [{ file: source.file, kind, diagnostics, claims: { id, tools } }]
+}
+
 export const buildRegistry = (loaded: readonly LoadedManifest[], options: SnapshotOptions = {}): Registry => {
   const results = byPrecedence(loaded)
   const catalogue = buildCatalogue(results)
   const diagnostics: Diagnostic[] = [...catalogue.diagnostics]
-  const failed: FailedManifest[] = results.flatMap((result) =>
-    result.ok ? [] : [{ file: result.file, kind: result.kind, diagnostics: result.diagnostics }],
-  )
+  const failed = results.flatMap((result) => failedOf(result, catalogue.diagnostics))
   const vouchedFor = new Set(loaded.flatMap(({ result, trusted }) => (trusted && result.ok ? [result.manifest] : [])))
   const tools = catalogue.tools.toSorted(inOrder)
   const drivers = catalogue.drivers

@@ -1,6 +1,7 @@
 /** What the registry holds: contracts, drivers bound to them, and what did not make it, each with the reason. */
 import type {
   ActionContract,
+  Claims,
   Diagnostic,
   DriverContract,
   Implementation,
@@ -43,6 +44,8 @@ export interface RegisteredDriver {
 export interface FailedManifest {
   readonly file: string
   readonly kind: ManifestKind | "unknown"
+  /** what it says of itself, for messages alone */
+  readonly claims: Claims
   readonly diagnostics: readonly Diagnostic[]
 }
 

@@ -4,6 +4,8 @@ export interface LayerLimits {
   readonly maxEffects: number
   /** apparent bytes hashed in all, holes of sparse files included */
   readonly maxDigestBytes: number
+  /** bytes of holes in new and changed files: they cost the writer nothing and the reader as much as data */
+  readonly maxHoleBytes: number
   /** bytes of one path below the layer's root; the kernel takes 4096 with the root in front */
   readonly maxPathBytes: number
 }
@@ -11,6 +13,7 @@ export interface LayerLimits {
 export const DEFAULT_LAYER_LIMITS: LayerLimits = {
   maxEffects: 200_000,
   maxDigestBytes: 32 * 2 ** 30,
+  maxHoleBytes: 2 * 2 ** 30,
   maxPathBytes: 3500,
 }
 

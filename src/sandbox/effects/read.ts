@@ -81,6 +81,9 @@ class LayerReader {
   readonly #limits: LayerLimits
   readonly #lower: number
   #digested = 0
+  #holes = 0
+  /** digests of files with several names, by inode */
+  readonly #linked = new Map<number, string>()
 
   constructor(options: ReadOptions, limits: LayerLimits) {
     const upper = lstatSync(options.upper)
@@ -200,7 +203,7 @@ class LayerReader {
       this.#add("mkdir", path, { mode: { after: permissions(stats.mode) }, ...refusal(bits, attributes) })
       await this.readFolder(path, "nothing", depth + 1)
     } else if (stats.isFile()) {
-      const after = await this.#digestUpper(path, stats.size)
+      const after = await this.#digestUpper(path, stats)
       const mode = { after: permissions(stats.mode) }
       this.#add("create", path, {
         after,
@@ -231,7 +234,7 @@ class LayerReader {
     lowerMode: number,
     lower: Buffer,
   ): Promise<void> {
-    const after = await this.#digestUpper(path, stats.size)
+    const after = await this.#digestUpper(path, stats)
     const before = await this.#digestLower(lower, lowerSize)
     if (after === before) {
       this.#attributesOf(path, stats, attributes, lowerMode, lower)
@@ -330,11 +333,18 @@ class LayerReader {
     })
   }
 
-  #digestUpper(path: BytePath, size: number): Promise<string> {
-    return this.#digest(
-      openSync(this.#upper(path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK),
-      size,
-    )
+  /** A file with many names is read once. */
+  async #digestUpper(path: BytePath, stats: Stats): Promise<string> {
+    const known = this.#linked.get(stats.ino)
+    if (known !== undefined) return known
+    this.#holes += Math.max(0, stats.size - stats.blocks * 512)
+    if (this.#holes > this.#limits.maxHoleBytes) {
+      throw new LayerRefused("too-many-bytes", `the changed files have more than ${this.#limits.maxHoleBytes} bytes of holes`)
+    }
+    const fd = openSync(this.#upper(path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    const digest = await this.#digest(fd, stats.size)
+    if (stats.nlink > 1) this.#linked.set(stats.ino, digest)
+    return digest
   }
 
   async #digestLower(path: Buffer, size: number): Promise<string | undefined> {

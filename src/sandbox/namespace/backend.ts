@@ -141,7 +141,7 @@ class NamespaceBackend implements SandboxBackend {
   }
   #launcher(): Promise<Launched | Refusal> {
     if (this.#launched === undefined) {
-      const starting = launch([this.#data])
+      const starting = launch(this.#data)
       this.#launched = starting
       void starting.then((launched) => {
         const forget = (): void => {

@@ -2,12 +2,15 @@
  * Start a launcher and talk to it.
  *
  * Guarantees: the launcher dies with this process, by the kernel's hand; a launcher that cannot be started names
- * the real cause and the fix. Nothing of this process's environment reaches it.
+ * the real cause and the fix. Nothing of this process's environment reaches it; all it may be told is where compiled
+ * code is kept, and only inside the data folder, which nobody else can write.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import type { Socket as UdpSocket } from "node:dgram"
 import { accessSync, constants, existsSync, readdirSync, readFileSync } from "node:fs"
+import { getCompileCacheDir } from "node:module"
 import type { Server } from "node:net"
+import { dirname, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 import { removeGroups } from "./cgroup.ts"
 import type { Answer, LauncherFacts, LauncherMessage, LauncherOptions, ListenerRole, Refusal, Request } from "./protocol.ts"
@@ -63,7 +66,14 @@ export interface Launched {
   close(): Promise<void>
 }
 
-export const launch = async (avoid: readonly string[]): Promise<Launched | Refusal> => {
+/** Where this process keeps compiled code, if that is in the data folder. */
+const compiledIn = (data: string): Readonly<Record<string, string>> => {
+  const kept = getCompileCacheDir()
+  return kept !== undefined && data !== "" && kept.startsWith(`${data}${sep}`) ? { NODE_COMPILE_CACHE: dirname(kept) } : {}
+}
+
+/** `data`: the host's data folder, which also stays clear of the launcher's own mounts. */
+export const launch = async (data: string): Promise<Launched | Refusal> => {
   for (const { path, from } of needed) {
     try {
       accessSync(path, constants.X_OK)
@@ -75,12 +85,12 @@ export const launch = async (avoid: readonly string[]): Promise<Launched | Refus
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js"
   const program = fileURLToPath(new URL(`./launcher.${extension}`, import.meta.url))
   const livePids = readdirSync("/proc").map(Number).filter(Number.isInteger)
-  const options: LauncherOptions = { hostPid: process.pid, hostUid: uid, avoid: avoid.filter((path) => path !== ""), livePids }
+  const options: LauncherOptions = { hostPid: process.pid, hostUid: uid, avoid: data === "" ? [] : [data], livePids }
   const namespaces = ["--mount", "--pid", "--net", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation", "slave", ...(uid === 0 ? [] : ["--user", "--map-root-user"])]
   const child: ChildProcess = spawn(
     "/usr/bin/setpriv",
     ["--pdeathsig", "KILL", "/usr/bin/unshare", ...namespaces, process.execPath, "--no-warnings", program, JSON.stringify(options)],
-    { stdio: ["ignore", "ignore", "pipe", "ipc"], serialization: "advanced", env: {}, cwd: "/" },
+    { stdio: ["ignore", "ignore", "pipe", "ipc"], serialization: "advanced", env: compiledIn(data), cwd: "/" },
   )
   let stderr = ""
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {

@@ -54,6 +54,8 @@ const send = (message: LauncherMessage, handle?: Server | UdpSocket): Promise<vo
     if (handle === undefined) process.send?.(message, undefined, {}, done)
     else process.send?.(message, handle as Server, {}, done)
   })
+/** bubblewrap reads its arguments separated by NUL: one inside a value would be the next option. */
+const unfit = (name: string, value: string): boolean => name === "" || /[=\0]/.test(name) || value.includes("\0")
 const refuse = (control: string, message: string, fix: string): Refusal => ({ ok: false, control, message, fix })
 
 class Launcher {
@@ -146,6 +148,8 @@ class Launcher {
   async prepare(profile: SandboxProfile): Promise<PrepareAnswer | Refusal> {
     const unmet = this.#unmet(profile)
     if (unmet !== undefined) return unmet
+    const [name] = Object.entries(profile.env).find(([name, value]) => unfit(name, value)) ?? []
+    if (name !== undefined) return refuse("environment", `the variable ${JSON.stringify(name)} cannot be passed as it is`, "give it a name without `=`, and no NUL characters")
     let root: string
     try {
       root = this.#rootFor(profile)
@@ -197,6 +201,10 @@ class Launcher {
   async run(id: number, job: Job, transactions: string, homeTransactions: string): Promise<RunAnswer | Refusal> {
     const sandbox = this.#known(id)
     const { seat, profile } = sandbox
+    if (job.argv.some((word) => word.includes("\0"))) {
+      this.discard(id)
+      return refuse("arguments", "an argument holds a NUL character, which no program can be given", "remove it")
+    }
     try {
       this.#serial += 1
       const snapshot = beginSnapshot(job.workspace)

@@ -104,6 +104,8 @@ export interface Rule {
 const CLONE_NEW_ANY = 0x7e020080
 const CLONE_THREAD = 0x00010000
 const AF = { UNIX: 1, INET: 2, INET6: 10, NETLINK: 16 } as const
+/** default, ICMP, TCP, UDP, ICMPv6, multipath TCP */
+const INTERNET_PROTOCOLS = [0, 1, 6, 17, 58, 262]
 const TIOCSTI = 0x5412
 const TIOCLINUX = 0x541c
 const TIOCSETD = 0x5423
@@ -125,6 +127,7 @@ const base: readonly Rule[] = [
   { calls: ["personality"], when: [{ arg: 0, notIn: HARMLESS_PERSONALITIES }], refusal: "EPERM", why: "odd execution domains weaken the kernel's own guards" },
   { calls: ["socket"], when: [{ arg: 0, notIn: [AF.UNIX, AF.INET, AF.INET6, AF.NETLINK] }], refusal: "EAFNOSUPPORT", why: "families such as AF_VSOCK and AF_PACKET are not bounded by a network namespace" },
   { calls: ["socket"], when: [{ arg: 0, in: [AF.NETLINK] }, { arg: 2, notIn: [0] }], refusal: "EAFNOSUPPORT", why: "only NETLINK_ROUTE, which getaddrinfo reads" },
+  { calls: ["socket"], when: [{ arg: 0, in: [AF.INET, AF.INET6] }, { arg: 2, notIn: INTERNET_PROTOCOLS }], refusal: "EAFNOSUPPORT", why: "SCTP, DCCP and their kin load kernel modules and pass unrecorded" },
   { calls: ["socketpair"], when: [{ arg: 0, notIn: [AF.UNIX] }], refusal: "EAFNOSUPPORT", why: "no pair of any other family is needed" },
   { calls: ["ioctl"], when: [{ arg: 1, in: [TIOCSTI, TIOCLINUX, TIOCSETD] }], refusal: "EPERM", why: "typing into somebody else's terminal" },
 ]

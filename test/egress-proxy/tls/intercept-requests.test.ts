@@ -242,7 +242,7 @@ describe("a request that is refused never reaches the upstream", () => {
     [
       "a body that cannot be searched",
       `POST / HTTP/1.1\r\n${host}\r\nContent-Encoding: x-own\r\nContent-Length: 1\r\n\r\na`,
-      "secret_misuse",
+      "unsearchable_body",
       403,
     ],
   ]

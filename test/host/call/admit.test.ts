@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
 import { hostLimits } from "../../../src/host/limits.ts"
@@ -44,6 +44,7 @@ describe("admit", () => {
       {
         file: "/m/broken-tool/TOOL.md",
         kind: "tool" as const,
+        claims: { id: "some.tool", tools: [] },
         diagnostics: [
           {
             severity: "error" as const,
@@ -56,11 +57,12 @@ describe("admit", () => {
         ],
       },
     ]
-    expect(admitted(place({ registry: { failed } }), { tool: "broken.tool" })).toMatchObject({
-      code: "manifest_invalid",
-      message: expect.stringContaining("inputs: is missing"),
-      hint: "add it",
-    })
+    for (const tool of ["broken.tool", "some.tool", "some.tool@1"])
+      expect(admitted(place({ registry: { failed } }), { tool })).toMatchObject({
+        code: "manifest_invalid",
+        message: expect.stringContaining("inputs: is missing"),
+        hint: "add it",
+      })
   })
 
   it.each([
@@ -140,6 +142,26 @@ describe("admit", () => {
     expect(admitted(place(), { tool: 5 as never })).toMatchObject({ code: "input_invalid", details: { field: "tool" } })
   })
 
+  it.each(["user", "workspace", "driver"])("refuses a %s that is no text", (field) => {
+    expect(admitted(place(), { [field]: 7 as never })).toMatchObject({ code: "input_invalid", details: { field } })
+  })
+
+  it("refuses what could not be read as JSON, in the caller's own words", () => {
+    expect(admitted(place(), { unreadable: "stdin is not JSON" })).toMatchObject({
+      code: "input_invalid",
+      message: "stdin is not JSON",
+    })
+  })
+
+  it("refuses null for an input, and takes none as an empty one", () => {
+    const tool = toolOf({ inputs: { type: "object" } })
+    expect(admitted(place({ tool }), { input: null })).toMatchObject({
+      code: "input_invalid",
+      message: "the input is not an object",
+    })
+    expect(value(admitted(place({ tool }), { input: undefined as never })).input).toEqual({})
+  })
+
   it("refuses a user that is no id", () => {
     expect(admitted(place(), { user: "../root" })).toMatchObject({ code: "input_invalid", details: { field: "user" } })
   })
@@ -157,6 +179,16 @@ describe("the workspace of a call", () => {
     writeFileSync(join(here.folder, "file"), "")
     expect(admitted(here, { workspace: join(here.folder, "file") })).toMatchObject({ code: "not_found" })
     expect(admitted(here, { workspace: join(here.folder, "none") })).toMatchObject({ code: "not_found" })
+  })
+
+  it("must be open to this user", ({ skip }) => {
+    if (process.getuid?.() === 0) skip("root may read everything")
+    const here = place()
+    chmodSync(here.workspace, 0o000)
+    expect(admitted(here, {})).toMatchObject({
+      code: "not_found",
+      message: expect.stringContaining("closed to this user"),
+    })
   })
 
   it("may neither hold the data folder nor lie in it, also through a link", () => {

@@ -148,4 +148,58 @@ describe("a host", () => {
     expect(host.diagnostics().filter((one) => one.file.includes("more/bad")).length).toBeGreaterThan(0)
     expect(await host.call({ tool: "bad", workspace })).toMatchObject({ error: { code: "manifest_invalid" } })
   })
+
+  describe("asked for a tool whose manifest or whose driver's manifest did not load", () => {
+    const tool = (id: string, more = ""): string =>
+      `---\nid: ${id}\nname: A\ndescription: A.\nversion: 1.0.0\ninputs: { type: object }\noutputs: { type: string }\n${more}---\n`
+    const write = (name: string, text: string): void => {
+      mkdirSync(join(folder, "more/x/y"), { recursive: true })
+      writeFileSync(join(folder, "more/x", name), text)
+    }
+
+    it.each([
+      ["that is no YAML", "---\nid: a.tool\n{[\n---\n"],
+      ["in another language", "---js\nid: a.tool\n---\n"],
+      ["that lacks fields", "---\nid: a.tool\n---\n"],
+    ])("names the file of a tool %s, wherever it lies", async (_what, text) => {
+      write("TOOL.md", text)
+      await using host = await createHost({ data, manifests: [join(folder, "more")], backend: fakeBackend() })
+      expect(await host.call({ tool: "a.tool", workspace })).toMatchObject({
+        error: { code: "manifest_invalid", message: expect.stringContaining(join(folder, "more/x/TOOL.md")) },
+      })
+    })
+
+    it("names both files of two that claim one id", async () => {
+      write("TOOL.md", tool("a.tool"))
+      write("y/TOOL.md", tool("a.tool", "tags: [other]\n"))
+      await using host = await createHost({ data, manifests: [join(folder, "more")], backend: fakeBackend() })
+      expect(await host.call({ tool: "a.tool", workspace })).toMatchObject({
+        error: { code: "manifest_invalid", message: expect.stringMatching(/x\/TOOL\.md.*x\/y\/TOOL\.md/) },
+      })
+    })
+
+    it.each([
+      ["by path", "./TOOL.md", "egress: ['*']"],
+      ["by id", "a.tool", "egress: ['*']"],
+      ["in what is no YAML", "./TOOL.md", "egress: [&a '*']"],
+    ])("names the driver's file, which names the tool %s, to call and to why", async (_how, ref, egress) => {
+      write("TOOL.md", tool("a.tool"))
+      write(
+        "DRIVER.md",
+        `---\nid: a-driver\nname: A\ndescription: A.\nversion: 1.0.0\nkind: cli\nbin: echo\ninstall: [{ method: apt, package: coreutils }]\nnetwork: { ${egress} }\nimplements:\n  - { tool: ${ref}, version: ^1.0.0 }\n---\n`,
+      )
+      await using host = await createHost({ data, manifests: [join(folder, "more")], backend: fakeBackend() })
+      const error = { code: "manifest_invalid", message: expect.stringContaining("more/x/DRIVER.md") }
+      expect(await host.call({ tool: "a.tool", workspace })).toMatchObject({ error })
+      expect(await host.call({ tool: "a.tool", workspace, driver: "a-driver" })).toMatchObject({ error })
+      expect(await host.why({ tool: "a.tool", workspace })).toMatchObject({ error })
+    })
+  })
+
+  it("keeps its receipts verifiable whatever a caller passes", async () => {
+    await using host = await createHost({ data, manifests: [fixtures], backend: fakeBackend(version) })
+    for (const odd of [{ user: 7 }, { workspace: 7 }, { driver: 7 }, { tool: 7 }, { input: 7n }, { context: 7 }])
+      await host.call({ tool: "fixture.act", workspace, input: { verb: "env" }, ...odd } as never)
+    expect(await verifyChain(data)).toMatchObject({ ok: true, entries: 6 })
+  })
 })

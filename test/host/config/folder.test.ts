@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
@@ -25,7 +25,24 @@ describe("the data folder", () => {
   })
 
   it("is refused when others can read it, with the command that mends it", () => {
+    openDataFolder(root)
     chmodSync(root, 0o755)
+    expect(() => openDataFolder(root)).toThrow(expect.objectContaining({ code: "internal", fix: `chmod 700 ${root}` }))
+  })
+
+  it("is closed when it was open but holds nothing, or only a config that others cannot have written", () => {
+    chmodSync(root, 0o755)
+    writeFileSync(join(root, "caisson.yaml"), "")
+    expect(statSync(openDataFolder(root)).mode & 0o777).toBe(0o700)
+    rmSync(root, { recursive: true })
+    mkdirSync(root)
+    chmodSync(root, 0o777)
+    expect(statSync(openDataFolder(root)).mode & 0o777).toBe(0o700)
+  })
+
+  it("is refused when others could have put the config there", () => {
+    chmodSync(root, 0o775)
+    writeFileSync(join(root, "caisson.yaml"), "")
     expect(() => openDataFolder(root)).toThrow(expect.objectContaining({ code: "internal", fix: `chmod 700 ${root}` }))
   })
 
@@ -35,6 +52,7 @@ describe("the data folder", () => {
   })
 
   it("is looked at through symlinks", () => {
+    openDataFolder(root)
     chmodSync(root, 0o755)
     symlinkSync(root, `${root}.link`)
     try {

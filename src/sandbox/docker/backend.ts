@@ -1,0 +1,181 @@
+/**
+ * The `docker` backend: the same sealed profile in a container of a real engine.
+ *
+ * Guarantees: see `../backend.ts`. Verdicts come from the same code as in the namespace backend: the view of the
+ * root, the layers, the write set, the commit, the network taps and the system-call rules are shared. The engine
+ * starts and removes containers; it is not in the way of a call's bytes.
+ * Assumes: root, on the machine that the engine runs on.
+ */
+import { createHash } from "node:crypto"
+import { realpathSync } from "node:fs"
+import { join } from "node:path"
+import type { ControlReport, PreparedSandbox, SandboxBackend, SandboxProfile, Unavailable } from "../backend.ts"
+import { chooseTxRoot, possibleTxRoots, recoverWorkspace } from "../effects/index.ts"
+import { compileFilter } from "../seccomp/bpf.ts"
+import { rulesFor } from "../seccomp/rules.ts"
+import { openChannel } from "./channel.ts"
+import type { Endpoint } from "./discovery.ts"
+import { examineControls } from "./examine.ts"
+import { park, type ParkFailure } from "./parked.ts"
+import { DEFAULT_BUDGET, type Kind, Pool, type PoolBudget } from "./pool.ts"
+import { Prepared } from "./prepared.ts"
+import { openStation, type RootOptions, sandboxUser, type Station } from "./station.ts"
+
+export interface DockerBackendOptions extends RootOptions {
+  /** the host's data folder */
+  readonly data: string
+  /** a `unix://` or `tcp://` engine, or an endpoint; absent: found as Docker's own tools find it */
+  readonly engine?: string | Endpoint
+  readonly pool?: Partial<PoolBudget>
+  readonly progress?: (line: string) => void
+}
+
+const unavailable = ({ failure }: ParkFailure): Unavailable => {
+  const fixes: Readonly<Record<string, string>> = {
+    unreachable: "start the container engine, or set DOCKER_HOST",
+    timeout: "the engine hangs: look at its log, or restart it",
+    "no-space": "free disk space for the engine (`docker system df`)",
+    remote: "use the engine of this machine: workspaces and channels are folders and namespaces of this kernel",
+  }
+  return {
+    ok: false,
+    control: `engine-${failure.kind}`,
+    message: `no container could be started: ${failure.message}`,
+    fix: fixes[failure.kind] ?? "run `caisson doctor`",
+  }
+}
+
+export class DockerBackend implements SandboxBackend {
+  readonly name = "docker"
+  readonly #options: DockerBackendOptions
+  readonly #pool: Pool
+  readonly #filters = new Map<boolean, Uint8Array>()
+  readonly #transactionRoots = new Map<string, string>()
+  #station: Promise<Station | Unavailable> | undefined
+  #closed = false
+  constructor(options: DockerBackendOptions) {
+    this.#options = options
+    this.#pool = new Pool({ ...DEFAULT_BUDGET, ...options.pool })
+  }
+  /** Opened at the first use; one that cannot be opened is tried again at the next. */
+  station(): Promise<Station | Unavailable> {
+    if (this.#closed) throw new Error("this backend was disposed of")
+    if (this.#station === undefined) {
+      const opening = openStation({ ...this.#options, onEngineLost: () => this.#pool.drain() })
+      this.#station = opening
+      void opening.then((station) => {
+        if ("ok" in station && this.#station === opening) this.#station = undefined
+      })
+    }
+    return this.#station
+  }
+  #filter(children: boolean): Uint8Array {
+    let filter = this.#filters.get(children)
+    if (filter === undefined) {
+      filter = compileFilter(rulesFor({ children }), process.arch === "arm64" ? "arm64" : "x64")
+      this.#filters.set(children, filter)
+    }
+    return filter
+  }
+  #transactions = (workspace: string): string => {
+    let root = this.#transactionRoots.get(workspace)
+    if (root === undefined) {
+      root = chooseTxRoot(workspace, join(this.#options.data, "transactions"))
+      this.#transactionRoots.set(workspace, root)
+    }
+    return root
+  }
+  #kind(station: Station, profile: SandboxProfile): Kind {
+    const { executables, limits } = profile
+    const fixed = [
+      executables,
+      limits.memoryBytes,
+      limits.diskBytes,
+      limits.pids,
+      limits.cpus ?? null,
+      limits.openFiles,
+    ]
+    const key = createHash("sha256").update(JSON.stringify(fixed)).digest("hex")
+    return {
+      key,
+      memoryBytes: limits.memoryBytes,
+      start: async () => {
+        const root = await station.rootFor(executables)
+        if (!root.ok) return root
+        return park({ ...station, profile, root: root.value })
+      },
+    }
+  }
+  async prepare(profile: SandboxProfile): Promise<PreparedSandbox | Unavailable> {
+    const station = await this.station()
+    if ("ok" in station) return station
+    if (profile.required.includes("cpus") && !station.info.limits.cpu) {
+      return {
+        ok: false,
+        control: "cpu-share",
+        message: "a CPU share cannot be enforced: the engine has no cpu controller",
+        fix: "mount the cpu controller with CFS quotas",
+      }
+    }
+    void station.removals.retry()
+    const kind = this.#kind(station, profile)
+    const taken = await this.#pool.take(kind)
+    if (!taken.ok) return unavailable(taken)
+    const { parked } = taken
+    try {
+      const channel = await openChannel(parked.network, profile.network)
+      return new Prepared({
+        parked,
+        channel,
+        profile,
+        filter: this.#filter(profile.executables.children),
+        user: sandboxUser,
+        owners: station.owners,
+        watch: station.watch,
+        blank: station.ground.dir,
+        transactions: this.#transactions,
+        done: () => {
+          this.#pool.release(parked)
+          if (!this.#closed) this.#pool.refill(kind)
+        },
+      })
+    } catch (error) {
+      this.#pool.release(parked)
+      throw error
+    }
+  }
+  /** Connect to the engine and clear what dead hosts left, before the first call. */
+  async start(): Promise<void> {
+    await this.station()
+  }
+  /** Fill the pool for this profile; resolves when it is full. */
+  async warm(profile: SandboxProfile): Promise<Unavailable | undefined> {
+    const station = await this.station()
+    if ("ok" in station) return station
+    this.#pool.refill(this.#kind(station, profile))
+    await this.#pool.filled()
+    return undefined
+  }
+  get readyContainers(): number {
+    return this.#pool.readyCount
+  }
+  async recover(workspace: string): Promise<void> {
+    const real = realpathSync(workspace)
+    await recoverWorkspace({
+      workspace: real,
+      txRoots: possibleTxRoots(real, join(this.#options.data, "transactions")),
+    })
+  }
+  async examine(): Promise<readonly ControlReport[]> {
+    return examineControls(this, await this.station())
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    const station = await this.#station
+    await this.#pool.close()
+    if (station !== undefined && !("ok" in station)) await station.dispose()
+  }
+}
+
+export const createDockerBackend = (options: DockerBackendOptions): DockerBackend => new DockerBackend(options)

@@ -1,0 +1,81 @@
+/**
+ * The only network a driver layer's build gets: a namespace of its own whose one way out is a channel of the host's.
+ *
+ * Guarantees: build steps reach what the host's proxy lets them reach and nothing else; the namespace and its
+ * container are gone when the build is over.
+ */
+import type { Channel } from "../backend.ts"
+import { adoptNetwork } from "../namespace/netns.ts"
+import { openChannel } from "./channel.ts"
+import { LABEL } from "./container-spec.ts"
+import type { Engine, Outcome } from "./engine.ts"
+import { BUILD_PROXY_PORT } from "./images.ts"
+import type { Removals } from "./removals.ts"
+
+/** Serve the channel of a build until disposed of: registries only, no secret. */
+export type ServeBuild = (channel: Channel) => Promise<AsyncDisposable> | AsyncDisposable
+
+export interface BuilderNetworkOptions {
+  readonly engine: Engine
+  readonly removals: Removals
+  /** an image with perl; nothing else in it is run */
+  readonly image: string
+  readonly host: string
+  readonly data: string
+  readonly homeNetwork: number
+  readonly serve: ServeBuild
+}
+
+const WAITS_FOR_EVER = "sleep 3600 while 1"
+
+/** Run a build with the name of its network mode. */
+export const withBuilderNetwork = async <T>(
+  options: BuilderNetworkOptions,
+  build: (networkMode: `container:${string}`) => Promise<Outcome<T>>,
+): Promise<Outcome<T>> => {
+  const { engine } = options
+  const created = await engine.create({
+    Image: options.image,
+    Entrypoint: ["/usr/bin/perl"],
+    Cmd: ["-e", WAITS_FOR_EVER],
+    User: "65534:65534",
+    Labels: { [LABEL.host]: options.host, [LABEL.slot]: "builder", [LABEL.data]: options.data },
+    HostConfig: {
+      NetworkMode: "none",
+      Dns: ["127.0.0.1"],
+      ReadonlyRootfs: true,
+      CapDrop: ["ALL"],
+      SecurityOpt: ["no-new-privileges"],
+      PidsLimit: 8,
+      Memory: 64 * 2 ** 20,
+      MemorySwap: 64 * 2 ** 20,
+      Ulimits: [
+        { Name: "nofile", Soft: 64, Hard: 64 },
+        { Name: "nproc", Soft: 64, Hard: 64 },
+        { Name: "core", Soft: 0, Hard: 0 },
+      ],
+      LogConfig: { Type: "none", Config: {} },
+    },
+  })
+  if (!created.ok) return created
+  try {
+    const started = await engine.start(created.value)
+    if (!started.ok) return started
+    const state = await engine.inspect(created.value)
+    if (!state.ok) return state
+    const network = adoptNetwork(options.homeNetwork, `/proc/${state.value.pid}/ns/net`)
+    try {
+      const opened = await openChannel(network, { proxyPort: BUILD_PROXY_PORT, transparentPorts: [80, 443], dns: true })
+      try {
+        await using _served = await options.serve(opened.channel as Channel)
+        return await build(`container:${created.value}`)
+      } finally {
+        opened.close()
+      }
+    } finally {
+      network.close()
+    }
+  } finally {
+    await options.removals.remove(created.value)
+  }
+}

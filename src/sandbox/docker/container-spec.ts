@@ -1,0 +1,155 @@
+/**
+ * A profile → the container that enforces it. Pure.
+ *
+ * Guarantees: no network, read-only root, no capability, no new privileges, our system-call filter, an ordinary
+ * user, bounded processes, memory without swap, cpu, files and descriptors, a log driver that stores nothing.
+ * Nothing of a call is in it: arguments, environment and input go in band, so `docker inspect` shows no secret.
+ */
+import type { ContainerCreateOptions } from "dockerode"
+import type { SandboxProfile } from "../backend.ts"
+import { bridgeCalls } from "./job-wire.ts"
+
+export const insideHome = "/home/tool"
+/** Where the bridge and its pipes are while the container is parked; the call's own files cover it afterwards. */
+export const insideBridge = "/run/caisson"
+
+export const LABEL = { host: "dev.caisson.host", slot: "dev.caisson.slot", data: "dev.caisson.data" } as const
+
+/** What a container's root is made of. */
+export interface ContainerRoot {
+  readonly image: string
+  /** read-only folders: path inside → path on the host */
+  readonly folders: Readonly<Record<string, string>>
+  /** folder with the bridge's interpreter and text */
+  readonly code: string
+}
+export interface ContainerPlaces {
+  /** folder holding the bridge's mounts, detached once it is parked */
+  readonly bridge: string
+  readonly workspace: string
+  readonly home: string
+  readonly tmp: string
+  readonly shm: string
+  /** read-only folders: path inside → path on the host */
+  readonly root: Readonly<Record<string, string>>
+}
+export interface ContainerPlan {
+  readonly product: "docker" | "podman"
+  readonly image: string
+  readonly name: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly user: number
+  readonly architecture: string
+  /** the system-call filter: its JSON for Docker, a file with it for Podman */
+  readonly seccomp: string
+  readonly usernsRemap: boolean
+  readonly places: ContainerPlaces
+}
+
+const PROCESSES_OF_ALL = 16_384
+/** Process 1 is the bridge: it is one process more than the tool's own. */
+const BRIDGE_PROCESSES = 1
+const MASKED = [
+  "/proc/asound",
+  "/proc/acpi",
+  "/proc/kcore",
+  "/proc/keys",
+  "/proc/latency_stats",
+  "/proc/timer_list",
+  "/proc/timer_stats",
+  "/proc/sched_debug",
+  "/proc/scsi",
+  "/proc/interrupts",
+  "/proc/kallsyms",
+  "/sys",
+]
+const READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
+
+interface Bind {
+  readonly source: string
+  readonly target: string
+  /** what is mounted there later appears inside */
+  readonly late: boolean
+}
+type HostConfig = NonNullable<ContainerCreateOptions["HostConfig"]>
+/** Every folder is given read-only, with the mounts below it. */
+const mountsOf = (binds: readonly Bind[], product: ContainerPlan["product"]): Pick<HostConfig, "Mounts" | "Binds"> => {
+  const propagation = (late: boolean): "rslave" | "rprivate" => (late ? "rslave" : "rprivate")
+  // Podman takes `Mounts` for non-recursive whatever they say, and has no other way to name a path with a colon.
+  if (product === "podman")
+    return { Binds: binds.map(({ source, target, late }) => `${source}:${target}:ro,rbind,${propagation(late)}`) }
+  return {
+    Mounts: binds.map(({ source, target, late }) => ({
+      Type: "bind",
+      Source: source,
+      Target: target,
+      ReadOnly: true,
+      BindOptions: { Propagation: propagation(late) },
+    })),
+  }
+}
+
+export const containerOptions = (profile: SandboxProfile, plan: ContainerPlan): ContainerCreateOptions => {
+  const { limits } = profile
+  const { places } = plan
+  const binds: Bind[] = [
+    ...Object.entries(places.root).map(([target, source]) => ({ source, target, late: false })),
+    { source: places.bridge, target: insideBridge, late: true },
+    { source: places.workspace, target: "/workspace", late: true },
+    { source: places.home, target: insideHome, late: true },
+    { source: places.tmp, target: "/tmp", late: true },
+    { source: places.shm, target: "/dev/shm", late: true },
+    // Podman puts a tmpfs of its own there on a read-only root, unless the place is taken.
+    ...(plan.product === "podman" ? [{ source: places.tmp, target: "/var/tmp", late: true }] : []),
+  ]
+  return {
+    name: plan.name,
+    Image: plan.image,
+    User: `${plan.user}:${plan.user}`,
+    Hostname: "caisson",
+    WorkingDir: "/",
+    Env: [],
+    Labels: { ...plan.labels },
+    Entrypoint: [`${insideBridge}/code/perl`],
+    Cmd: [`${insideBridge}/code/bridge.pl`, `${insideBridge}/pipes`, ...bridgeCalls(plan.architecture).map(String)],
+    AttachStdin: false,
+    AttachStdout: false,
+    AttachStderr: false,
+    OpenStdin: false,
+    Tty: false,
+    NetworkDisabled: false,
+    HostConfig: {
+      NetworkMode: "none",
+      Dns: ["127.0.0.1"],
+      ReadonlyRootfs: true,
+      CapDrop: ["ALL"],
+      // Podman hears of masked paths here only; Docker would refuse the word.
+      SecurityOpt: [
+        "no-new-privileges",
+        `seccomp=${plan.seccomp}`,
+        ...(plan.product === "podman" ? [`mask=${MASKED.join(":")}`] : []),
+      ],
+      PidsLimit: limits.pids + BRIDGE_PROCESSES,
+      // The call's files are in memory and counted there: room for them comes on top of the program's own.
+      Memory: limits.memoryBytes + limits.diskBytes,
+      MemorySwap: limits.memoryBytes + limits.diskBytes,
+      ...(limits.cpus === undefined ? {} : { NanoCpus: Math.round(limits.cpus * 1e9) }),
+      Ulimits: [
+        { Name: "core", Soft: 0, Hard: 0 },
+        { Name: "nofile", Soft: limits.openFiles, Hard: limits.openFiles },
+        { Name: "memlock", Soft: 65_536, Hard: 65_536 },
+        // Counted per user over all sandboxes, so no limit of a call's; named because Podman's default is refused
+        // where the engine may not raise limits.
+        { Name: "nproc", Soft: PROCESSES_OF_ALL, Hard: PROCESSES_OF_ALL },
+      ],
+      LogConfig: { Type: "none", Config: {} },
+      RestartPolicy: { Name: "no", MaximumRetryCount: 0 },
+      IpcMode: "private",
+      ...{ CgroupnsMode: "private" },
+      ...(plan.usernsRemap ? { UsernsMode: "host" } : {}),
+      MaskedPaths: MASKED,
+      ReadonlyPaths: READ_ONLY,
+      ...mountsOf(binds, plan.product),
+    },
+  }
+}

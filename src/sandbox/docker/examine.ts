@@ -1,0 +1,83 @@
+/**
+ * What `doctor` says of this backend: the engine's facts, the shared canaries, then those that concern containers.
+ *
+ * Guarantees: a control is `enforced` only if its canary ran in a real container of this engine and was stopped.
+ */
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { ControlReport, SandboxBackend, SandboxProfile, Unavailable } from "../backend.ts"
+import { examine } from "../examine.ts"
+import { containerCanaries, parseContainerFindings } from "./canaries.ts"
+import type { Station } from "./station.ts"
+
+const perl = "/usr/bin/perl"
+const mebibyte = 2 ** 20
+const profile: SandboxProfile = {
+  executables: { program: perl, children: true, spawn: {}, bundles: {} },
+  view: { read: ["**"], deny: [] },
+  write: ["**"],
+  env: { PATH: "/usr/bin", HOME: "/home/tool" },
+  tty: false,
+  network: "none",
+  limits: {
+    wallMs: 20_000,
+    memoryBytes: 128 * mebibyte,
+    pids: 32,
+    diskBytes: 16 * mebibyte,
+    outputBytes: 65_536,
+    openFiles: 256,
+  },
+  required: [],
+  files: {},
+}
+
+const facts = ({ info, engine }: Station): ControlReport[] => {
+  const where = engine.endpoint.socketPath ?? `${engine.endpoint.tcp?.host}:${engine.endpoint.tcp?.port}`
+  return [
+    {
+      control: "engine",
+      state: "enforced",
+      evidence: `${info.product} ${info.version}, API ${info.api}, at ${where} (${engine.endpoint.origin})`,
+    },
+    { control: "engine-cgroups", state: "enforced", evidence: `cgroup v${info.cgroup}, driver ${info.cgroupDriver}` },
+    { control: "engine-storage", state: "enforced", evidence: info.storage },
+    {
+      control: "engine-user-namespaces",
+      state: "enforced",
+      evidence: info.usernsRemap
+        ? "the engine remaps users; sandboxes opt out and run as a user that owns nothing here"
+        : "not remapped; sandboxes run as a user that owns nothing here",
+    },
+  ]
+}
+
+const examineContainer = async (backend: SandboxBackend): Promise<ControlReport[]> => {
+  const folder = mkdtempSync(join(tmpdir(), "caisson-doctor-"))
+  try {
+    await using prepared = await backend.prepare(profile).then((answer) => {
+      if (!answer.ok) throw new Error(`${answer.control}: ${answer.message}`)
+      return answer
+    })
+    const exited = await prepared.run(
+      { argv: [perl, "-e", containerCanaries], stdin: new Uint8Array(), workspace: folder },
+      AbortSignal.timeout(60_000),
+    )
+    if (!exited.ok) throw new Error(`${exited.control}: ${exited.message}`)
+    await using _ = exited
+    return parseContainerFindings(Buffer.from(exited.stdout.bytes).toString("utf8"))
+  } catch (error) {
+    return [{ control: "container", state: "absent", evidence: (error as Error).message, fix: "see the message" }]
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+export const examineControls = async (
+  backend: SandboxBackend,
+  station: Station | Unavailable,
+): Promise<readonly ControlReport[]> => {
+  if ("ok" in station)
+    return [{ control: station.control, state: "absent", evidence: station.message, fix: station.fix }]
+  return [...facts(station), ...(await examine(backend)), ...(await examineContainer(backend))]
+}

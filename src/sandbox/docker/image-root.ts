@@ -1,0 +1,154 @@
+/**
+ * An image's programs as a container's root: the runner image, the driver's layer on it, and on top a view in which
+ * only the listed programs are left.
+ *
+ * Guarantees: each image is built once and found by content; the bridge's interpreter comes from the same image, so
+ * that it fits its libraries. A program that no layer brings is a refusal that names it.
+ */
+import { chmodSync, copyFileSync, mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { pipeline } from "node:stream/promises"
+import { extract } from "tar-stream"
+import type { Executables } from "../backend.ts"
+import { type BuilderNetworkOptions, withBuilderNetwork } from "./builder-network.ts"
+import { type ContainerRoot, LABEL } from "./container-spec.ts"
+import type { ContainerId, Engine, Outcome, Progress } from "./engine.ts"
+import type { Removals } from "./removals.ts"
+import { type DriverLayer, ensureLayer, ensureRunner, ensureView, runnerText } from "./images.ts"
+
+export interface ImageRootOptions {
+  readonly engine: Engine
+  readonly product: "docker" | "podman"
+  readonly base?: string
+  /** what a set of programs needs on top of the runner image */
+  readonly layerFor?: (executables: Executables) => DriverLayer | undefined
+  readonly builder: Omit<BuilderNetworkOptions, "engine" | "image" | "serve"> & {
+    readonly serve?: BuilderNetworkOptions["serve"]
+  }
+  /** where the bridge's code is put, one folder per image */
+  readonly codeDir: string
+  readonly user: number
+  readonly progress: Progress
+}
+
+const INTERPRETER = "/usr/bin/perl"
+
+/** The first file of a tar stream. */
+const onlyFile = async (tar: NodeJS.ReadableStream): Promise<Buffer | undefined> => {
+  let content: Buffer | undefined
+  const unpack = extract()
+  unpack.on("entry", (header, stream, next) => {
+    const chunks: Buffer[] = []
+    stream.on("data", (chunk) => chunks.push(chunk as Buffer))
+    stream.on("end", () => {
+      if (header.type === "file") content ??= Buffer.concat(chunks)
+      next()
+    })
+  })
+  await pipeline(tar, unpack)
+  return content
+}
+
+const readInterpreter = async (engine: Engine, id: ContainerId): Promise<Outcome<Buffer>> => {
+  const tar = await engine.read(id, INTERPRETER)
+  if (!tar.ok) return tar
+  const content = await onlyFile(tar.value)
+  return content === undefined
+    ? { ok: false, failure: { kind: "refused", message: `the runner image's ${INTERPRETER} is not a file` } }
+    : { ok: true, value: content }
+}
+
+const openCode = async (
+  engine: Engine,
+  removals: Removals,
+  image: string,
+  dir: string,
+  labels: Record<string, string>,
+): Promise<Outcome<string>> => {
+  const created = await engine.create({ Image: image, Cmd: ["/"], Labels: labels, HostConfig: { NetworkMode: "none" } })
+  if (!created.ok) return created
+  try {
+    const interpreter = await readInterpreter(engine, created.value)
+    if (!interpreter.ok) return interpreter
+    mkdirSync(dir, { recursive: true, mode: 0o755 })
+    writeFileSync(join(dir, "perl"), interpreter.value, { mode: 0o755 })
+    copyFileSync(runnerText("bridge.pl"), join(dir, "bridge.pl"))
+    chmodSync(join(dir, "bridge.pl"), 0o644)
+    return { ok: true, value: dir }
+  } finally {
+    await removals.remove(created.value)
+  }
+}
+
+const isWithin = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`)
+
+export const imageRoots = (
+  options: ImageRootOptions,
+): ((executables: Executables) => Promise<Outcome<ContainerRoot>>) => {
+  const { engine, progress } = options
+  let base: Promise<Outcome<{ runner: string; code: string }>> | undefined
+  const openBase = async (): Promise<Outcome<{ runner: string; code: string }>> => {
+    const runner = await ensureRunner({
+      engine,
+      progress,
+      ...(options.base === undefined ? {} : { base: options.base }),
+    })
+    if (!runner.ok) return runner
+    const code = await openCode(
+      engine,
+      options.builder.removals,
+      runner.value,
+      join(options.codeDir, `code-${runner.value.slice(-12)}`),
+      { [LABEL.host]: options.builder.host, [LABEL.slot]: "reader", [LABEL.data]: options.builder.data },
+    )
+    return code.ok ? { ok: true, value: { runner: runner.value, code: code.value } } : code
+  }
+  const layered = async (runner: string, executables: Executables): Promise<Outcome<string>> => {
+    const layer = options.layerFor?.(executables)
+    if (layer === undefined || layer.packages.length === 0) return { ok: true, value: runner }
+    const { serve } = options.builder
+    const known = await ensureLayer(engine, runner, layer, "find-only", progress)
+    if (known.ok || known.failure.kind !== "not-found") return known
+    // Podman's builder does not join a container's network, so that nothing would bound what it reaches.
+    if (options.product === "podman")
+      return {
+        ok: false,
+        failure: {
+          kind: "refused",
+          message: `the layer for ${layer.packages.join(", ")} cannot be built under Podman: its builds cannot be held to a registry channel`,
+        },
+      }
+    if (serve === undefined)
+      return {
+        ok: false,
+        failure: {
+          kind: "refused",
+          message: `the layer for ${layer.packages.join(", ")} is not built, and no registry channel was given to build it with`,
+        },
+      }
+    return withBuilderNetwork({ ...options.builder, engine, image: runner, serve }, (network) =>
+      ensureLayer(engine, runner, layer, network, progress),
+    )
+  }
+  return async (executables) => {
+    base ??= openBase()
+    const opened = await base
+    if (!opened.ok) {
+      base = undefined
+      return opened
+    }
+    const parent = await layered(opened.value.runner, executables)
+    if (!parent.ok) return parent
+    const bundled = (path: string): boolean => Object.keys(executables.bundles).some((folder) => isWithin(path, folder))
+    const programs = [
+      ...(bundled(executables.program) ? [] : [executables.program]),
+      ...Object.entries(executables.spawn)
+        .filter(([, path]) => !bundled(path))
+        .map(([name, path]) => (name.includes("/") ? path : `${name}=${path}`)),
+    ]
+    const view = await ensureView(engine, parent.value, programs, options.user, progress)
+    if (!view.ok) return view
+    const folders = Object.fromEntries(Object.entries(executables.bundles).map(([host, inside]) => [inside, host]))
+    return { ok: true, value: { image: view.value, folders, code: opened.value.code } }
+  }
+}

@@ -1,0 +1,187 @@
+/**
+ * One job in one parked container: send it, watch it, and say how it ended once every process is gone.
+ *
+ * Guarantees: resolves only after the container's processes are dead, so that nothing writes to the layer any more;
+ * deadline, cancellation, floods and the loss of the engine stop them at once, with or without the engine's help.
+ * A container whose processes could not be seen to end is reported as not settled, and its layer must not be used.
+ */
+import { closeSync, constants, openSync } from "node:fs"
+import { setTimeout as delay } from "node:timers/promises"
+import type { Captured, Ending, Job, SandboxProfile } from "../backend.ts"
+import { capture } from "../namespace/capture.ts"
+import type { GroupUsage } from "../namespace/cgroup.ts"
+import type { Terminal } from "../namespace/terminal.ts"
+import { RLIMIT } from "../syscalls.ts"
+import { encodeJob, STOP, type Status, type WireJob } from "./job-wire.ts"
+import type { ParkedContainer } from "./parked.ts"
+
+export interface SealedRun {
+  readonly ending: Ending
+  readonly stdout: Captured
+  readonly stderr: Captured
+  readonly wallMs: number
+  readonly usage: GroupUsage
+  /** every process of the container was seen to be gone */
+  readonly settled: boolean
+}
+export interface SealedRunOptions {
+  readonly parked: ParkedContainer
+  readonly profile: SandboxProfile
+  readonly job: Job
+  readonly filter: Uint8Array
+  readonly terminal: Terminal | undefined
+  readonly cancel: AbortSignal
+  /** aborted, with the reason, when the engine is lost */
+  readonly engineLost: AbortSignal
+  readonly diskFull: () => boolean
+}
+
+const CPU_POLL_MS = 50
+/** The bridge kills within this; else its own process is killed from outside. */
+const BRIDGE_STOPS_WITHIN_MS = 1_000
+const GONE_WITHIN_MS = 20_000
+const signalNames: Readonly<Record<number, string>> = {
+  1: "SIGHUP",
+  2: "SIGINT",
+  3: "SIGQUIT",
+  4: "SIGILL",
+  5: "SIGTRAP",
+  6: "SIGABRT",
+  7: "SIGBUS",
+  8: "SIGFPE",
+  9: "SIGKILL",
+  11: "SIGSEGV",
+  13: "SIGPIPE",
+  14: "SIGALRM",
+  15: "SIGTERM",
+  24: "SIGXCPU",
+  25: "SIGXFSZ",
+  31: "SIGSYS",
+}
+
+const wireJob = (profile: SandboxProfile, job: Job, filter: Uint8Array): WireJob => ({
+  program: job.argv[0] ?? profile.executables.program,
+  folder: "/workspace",
+  filter,
+  argv: job.argv,
+  env: profile.env,
+  limits: [
+    { resource: RLIMIT.FSIZE, value: BigInt(profile.limits.diskBytes) },
+    ...(profile.limits.cpuMs === undefined
+      ? []
+      : [{ resource: RLIMIT.CPU, value: BigInt(Math.max(1, Math.ceil(profile.limits.cpuMs / 1000))) }]),
+  ],
+  tty: profile.tty,
+})
+
+/** As a shell and bubblewrap tell it: a death by signal N and an exit with 128+N are the same to the caller. */
+export const endingOf = (
+  status: Status | undefined,
+  usage: GroupUsage,
+  profile: SandboxProfile,
+  diskFull: () => boolean,
+): Ending => {
+  if (usage.outOfMemory) return { by: "limit", limit: "memory" }
+  if (status === undefined) return { by: "infrastructure", message: "the container ended without a word" }
+  if (status.word === "unstartable")
+    return { by: "infrastructure", message: `the program could not be started (errno ${status.errno})` }
+  if (status.word !== "ended")
+    return { by: "infrastructure", message: status.word === "failed" ? status.message : "the bridge lost its place" }
+  const code = status.signal > 0 ? 128 + status.signal : status.code
+  if (code === 0) return { by: "exit", code }
+  const signal = code > 128 ? signalNames[code - 128] : undefined
+  if (signal === "SIGSYS" && !profile.executables.children) return { by: "exec-denied" }
+  if (signal === "SIGXCPU") return { by: "limit", limit: "cpu" }
+  if (signal === "SIGXFSZ") return { by: "limit", limit: "disk" }
+  if (usage.pidsRefused > 0) return { by: "limit", limit: "pids" }
+  if (diskFull()) return { by: "limit", limit: "disk" }
+  return signal === undefined ? { by: "exit", code } : { by: "signal", signal }
+}
+
+const gone = async (parked: ParkedContainer): Promise<boolean> => {
+  const until = Date.now() + GONE_WITHIN_MS
+  while (parked.alive()) {
+    if (Date.now() > until) return false
+    await delay(2)
+  }
+  return true
+}
+
+/** A terminal ends when its last user closes it; where no program ever opened it, this is the last user. */
+const hangUp = (slave: string): void => {
+  try {
+    closeSync(openSync(slave, constants.O_RDWR | constants.O_NOCTTY))
+  } catch {
+    // It ended already.
+  }
+}
+
+export const sealedRun = async (options: SealedRunOptions): Promise<SealedRun> => {
+  const { parked, profile, job, terminal, cancel, engineLost } = options
+  const { limits } = profile
+  const { pipes, group } = parked
+  let stopped: Ending | undefined
+  let lastResort: NodeJS.Timeout | undefined
+  const stop = (ending: Ending): void => {
+    if (stopped !== undefined) return
+    stopped = ending
+    pipes.job.write(STOP)
+    lastResort = setTimeout(() => parked.kill(), BRIDGE_STOPS_WITHIN_MS)
+  }
+  const flood = (): void => stop({ by: "limit", limit: "output" })
+  const stdout = capture(terminal?.output ?? pipes.out, limits.outputBytes, flood)
+  const stderr = capture(pipes.err, limits.outputBytes, flood)
+  if (terminal !== undefined) pipes.out.resume()
+
+  const started = process.hrtime.bigint()
+  pipes.job.write(encodeJob(wireJob(profile, job, options.filter)))
+  if (job.stdin.length === 0) pipes.input.destroy()
+  else pipes.input.write(job.stdin, () => pipes.input.destroy())
+
+  const deadline = setTimeout(() => stop({ by: "limit", limit: "wall" }), limits.wallMs)
+  const { cpuMs } = limits
+  const cpuWatch =
+    cpuMs === undefined
+      ? undefined
+      : setInterval(() => {
+          if ((group.cpuMs() ?? 0) > cpuMs) stop({ by: "limit", limit: "cpu" })
+        }, CPU_POLL_MS)
+  const onCancel = (): void => stop({ by: "cancelled" })
+  const onLost = (): void =>
+    stop({
+      by: "infrastructure",
+      message: `the container engine was lost during the call: ${String(engineLost.reason)}`,
+    })
+  cancel.addEventListener("abort", onCancel, { once: true })
+  engineLost.addEventListener("abort", onLost, { once: true })
+  if (cancel.aborted) onCancel()
+  if (engineLost.aborted) onLost()
+  try {
+    let status = await pipes.nextStatus()
+    const first = status
+    // "could not be started" comes before the ending it explains.
+    if (status !== undefined && status.word !== "ended") status = await pipes.nextStatus()
+    const usage = group.usage()
+    let settled = status?.word === "ended"
+    if (!settled) {
+      parked.kill()
+      settled = await gone(parked)
+    }
+    if (terminal !== undefined) {
+      terminal.output.once("error", () => undefined)
+      hangUp(terminal.slave)
+    }
+    if (settled) await Promise.all([stdout.ended, stderr.ended])
+    const wallMs = Number(process.hrtime.bigint() - started) / 1e6
+    const told = first?.word === "ended" ? first : (first ?? status)
+    const ending: Ending = stopped ?? endingOf(told, usage, profile, options.diskFull)
+    return { ending, stdout: stdout.result(), stderr: stderr.result(), wallMs, usage, settled }
+  } finally {
+    clearTimeout(deadline)
+    clearTimeout(lastResort)
+    clearInterval(cpuWatch)
+    cancel.removeEventListener("abort", onCancel)
+    engineLost.removeEventListener("abort", onLost)
+    terminal?.output.destroy()
+  }
+}

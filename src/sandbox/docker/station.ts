@@ -1,0 +1,233 @@
+/**
+ * What all calls of one host share at an engine: the connection, the ground, the images, the bridge's code.
+ *
+ * Guarantees: opening it removes what hosts of this data folder that died left behind (containers and mounts) and
+ * nothing else; an engine or machine that cannot enforce a profile is refused with its cause. Disposing leaves
+ * no mount and no container.
+ */
+import { createHash } from "node:crypto"
+import { closeSync, mkdirSync, realpathSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import type { Executables, Unavailable } from "../backend.ts"
+import { currentNetwork } from "../namespace/netns.ts"
+import { OwnerMaps } from "../workspace-layer.ts"
+import { type ContainerRoot, LABEL } from "./container-spec.ts"
+import { discoverEngine, type Endpoint, parseHost } from "./discovery.ts"
+import { type Engine, type EngineInfo, openEngine, type Outcome } from "./engine.ts"
+import { type EngineWatch, watchEngine } from "./engine-watch.ts"
+import { type Ground, hostLives, openGround, sweepGrounds } from "./ground.ts"
+import type { ServeBuild } from "./builder-network.ts"
+import { imageRoots } from "./image-root.ts"
+import type { DriverLayer } from "./images.ts"
+import { hostRoots, rootKey } from "./host-root.ts"
+import { seccompProfile } from "./seccomp-json.ts"
+import { Removals } from "./removals.ts"
+
+/** Who tools run as: a user that nothing on the machine belongs to. */
+export const sandboxUser = 1_879_048_191
+
+type MakeRoot = (executables: Executables) => Promise<Outcome<ContainerRoot>>
+
+export interface Station {
+  readonly engine: Engine
+  readonly info: EngineInfo
+  readonly removals: Removals
+  readonly ground: Ground
+  readonly owners: OwnerMaps
+  readonly watch: EngineWatch
+  readonly user: number
+  readonly architecture: string
+  readonly seccomp: string
+  readonly usernsRemap: boolean
+  readonly homeNetwork: number
+  readonly data: string
+  readonly rootFor: MakeRoot
+  dispose(): Promise<void>
+}
+export interface RootOptions {
+  /**
+   * `image`: the programs of the runner image and its driver layers, the default where `layerFor` says how to get
+   * them; `host`: the machine's own programs, as in the namespace backend
+   */
+  readonly rootfs?: "host" | "image"
+  /** an image for the runner to be built on */
+  readonly base?: string
+  /** packages that a set of programs needs on top of the runner image */
+  readonly layerFor?: (executables: Executables) => DriverLayer | undefined
+  /** serves the one way out of a layer's build: registries only */
+  readonly serveBuild?: ServeBuild
+}
+export interface StationOptions extends RootOptions {
+  readonly data: string
+  readonly engine?: string | Endpoint
+  readonly progress?: (line: string) => void
+  readonly onEngineLost: () => void
+}
+
+const refuse = (control: string, message: string, fix: string): Unavailable => ({ ok: false, control, message, fix })
+
+const findEngine = async (wanted: string | Endpoint | undefined): Promise<Engine | Unavailable> => {
+  if (typeof wanted === "string") {
+    const endpoint = parseHost(wanted, "given")
+    if (endpoint === undefined)
+      return refuse("engine", `not an engine address: ${wanted}`, "write unix:///path or tcp://host:port")
+    return openEngine(endpoint)
+  }
+  if (wanted !== undefined) return openEngine(wanted)
+  const found = await discoverEngine()
+  return found.ok
+    ? openEngine(found.endpoint)
+    : refuse("engine", found.message, "install Docker or Podman and start it, or set DOCKER_HOST")
+}
+
+const MINIMUM_API = 1.41
+/** Why this engine cannot enforce a profile, whatever the profile. */
+export const engineTrouble = (info: EngineInfo): Unavailable | undefined => {
+  if (info.rootless)
+    return refuse(
+      "engine-rootless",
+      "a rootless engine cannot be given the call's layers and limits",
+      "use the machine's rootful engine, or the namespace backend",
+    )
+  if (Number.parseFloat(info.api) < MINIMUM_API)
+    return refuse(
+      "engine-version",
+      `the engine speaks API ${info.api}; 1.41 (Docker 20.10) is the least`,
+      "upgrade the engine",
+    )
+  if (info.cgroupDriver === "none")
+    return refuse(
+      "engine-limits",
+      "the engine has no control groups, so limits would be ignored",
+      "run the engine with cgroups",
+    )
+  if (!info.limits.memory || !info.limits.pids)
+    return refuse(
+      "engine-limits",
+      `the engine cannot limit ${info.limits.memory ? "processes" : "memory"}`,
+      "mount the memory and pids controllers (kernel: cgroup_enable=memory)",
+    )
+  if (!info.security.some((option) => option.startsWith("name=seccomp")))
+    return refuse(
+      "engine-seccomp",
+      "the engine has no seccomp, so system calls would not be filtered",
+      "use an engine built with seccomp",
+    )
+  return undefined
+}
+
+/** Containers of hosts of this data folder that are gone. */
+const reapOrphans = async (engine: Engine, data: string): Promise<void> => {
+  const found = await engine.list([`${LABEL.data}=${data}`])
+  if (!found.ok) return
+  await Promise.all(
+    found.value.filter(({ labels }) => !hostLives(labels[LABEL.host] ?? "")).map(({ id }) => engine.remove(id)),
+  )
+}
+
+export const openStation = async (options: StationOptions): Promise<Station | Unavailable> => {
+  if (process.getuid?.() !== 0)
+    return refuse(
+      "engine-host-root",
+      "the docker backend mounts layers and enters network namespaces, which takes root",
+      "run caisson as root, or use the namespace backend",
+    )
+  const engine = await findEngine(options.engine)
+  if ("ok" in engine) return engine
+  const answered = await engine.info()
+  if (!answered.ok)
+    return refuse(
+      `engine-${answered.failure.kind}`,
+      `the container engine does not answer: ${answered.failure.message}`,
+      "start it, or set DOCKER_HOST",
+    )
+  const info = answered.value
+  const trouble = engineTrouble(info)
+  if (trouble !== undefined) return trouble
+  const parent = join(options.data, "docker")
+  mkdirSync(parent, { recursive: true, mode: 0o700 })
+  const data = createHash("sha256").update(realpathSync(options.data)).digest("hex").slice(0, 24)
+  await reapOrphans(engine, data)
+  sweepGrounds(realpathSync(parent))
+  const ground = openGround(realpathSync(parent))
+  const homeNetwork = currentNetwork()
+  const owners = new OwnerMaps()
+  const removals = new Removals(engine)
+  const watch = watchEngine(engine, options.onEngineLost)
+  const architecture = info.architecture === "aarch64" || info.architecture === "arm64" ? "arm64" : "x64"
+  let seccomp = JSON.stringify(seccompProfile(architecture))
+  if (info.product === "podman") {
+    writeFileSync(join(ground.dir, "seccomp.json"), seccomp, { mode: 0o444 })
+    seccomp = join(ground.dir, "seccomp.json")
+  }
+  const roots = new Map<string, Promise<Outcome<ContainerRoot>>>()
+
+  const progress = options.progress ?? (() => {})
+  const imageRootsOf = (): MakeRoot =>
+    imageRoots({
+      engine,
+      product: info.product,
+      builder: {
+        removals,
+        host: ground.host,
+        data,
+        homeNetwork,
+        ...(options.serveBuild === undefined ? {} : { serve: options.serveBuild }),
+      },
+      codeDir: ground.dir,
+      user: sandboxUser,
+      progress,
+      ...(options.base === undefined ? {} : { base: options.base }),
+      ...(options.layerFor === undefined ? {} : { layerFor: options.layerFor }),
+    })
+  const rootfs = options.rootfs ?? (options.layerFor === undefined ? "host" : "image")
+  const makeRoot =
+    rootfs === "host"
+      ? hostRoots({
+          engine,
+          dir: ground.dir,
+          user: sandboxUser,
+          architecture: architecture === "arm64" ? "arm64" : "amd64",
+          progress,
+        })
+      : imageRootsOf()
+  return {
+    engine,
+    info,
+    removals,
+    ground,
+    owners,
+    watch,
+    user: sandboxUser,
+    architecture,
+    seccomp,
+    usernsRemap: info.usernsRemap,
+    homeNetwork,
+    data,
+    rootFor(executables) {
+      const key = rootKey(executables)
+      let root = roots.get(key)
+      if (root === undefined) {
+        root = makeRoot(executables).catch((error: Error) => ({
+          ok: false as const,
+          failure: {
+            kind: "refused" as const,
+            message: `the program's view of the system could not be built: ${error.message}`,
+          },
+        }))
+        roots.set(key, root)
+        void root.then((made) => {
+          if (!made.ok) roots.delete(key)
+        })
+      }
+      return root
+    },
+    async dispose() {
+      watch.dispose()
+      await removals.retry()
+      await owners.dispose()
+      closeSync(homeNetwork)
+      ground.dispose()
+    },
+  }
+}

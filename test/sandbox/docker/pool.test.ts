@@ -1,0 +1,101 @@
+import { mkdirSync, readdirSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, expect, it } from "vitest"
+import { openEngine } from "../../../src/sandbox/docker/engine.ts"
+import { acquireEngine } from "../../support/docker-engine.ts"
+import { engineSuite } from "./engine-suite.ts"
+import { leftovers, openPlace, profileOf } from "./support.ts"
+
+const engine = await acquireEngine()
+const socket = engine.ok ? engine.socket : ""
+const api = openEngine({ origin: "given", socketPath: socket })
+const containers = async (): Promise<string[]> => {
+  const found = await api.list(["dev.caisson.host"])
+  return found.ok ? found.value.map(({ id }) => id) : []
+}
+
+engineSuite("containers kept ready", engine, () => {
+  afterAll(async () => {
+    if (engine.ok) await engine[Symbol.asyncDispose]()
+  })
+
+  it("serves a call from a ready container, once, and makes another", async () => {
+    await using place = openPlace(socket, { pool: { perProfile: 1 } })
+    await place.backend.warm(profileOf())
+    const [ready] = await containers()
+    expect(place.backend.readyContainers).toBe(1)
+    const first = await place.sh("echo $PPID; echo mine > /tmp/trace; echo mine > trace")
+    await first.exited.discard()
+    await place.backend.warm(profileOf())
+    const [next] = await containers().then((ids) => ids.filter((id) => id !== ready))
+    expect(next).toBeDefined()
+    const second = await place.sh("ls -A /tmp /workspace /dev/shm $HOME")
+    expect(second.out).toBe("/dev/shm:\n\n/home/tool:\n\n/tmp:\n\n/workspace:\n")
+    await second.exited.discard()
+  })
+
+  it("gives a ready container the workspace, limits and rights of the call that takes it", async () => {
+    await using place = openPlace(socket, { pool: { perProfile: 1 } })
+    const other = join(place.folder, "other")
+    mkdirSync(other)
+    await place.backend.warm(profileOf())
+    const { exited } = await place.run(
+      ["/usr/bin/sh", "-c", "echo $WHO > who"],
+      { env: { PATH: "/usr/bin", WHO: "second" } },
+      { workspace: other },
+    )
+    expect(exited.writes.effects.map((effect) => effect.path)).toEqual(["who"])
+    expect(await exited.commit()).toEqual({ ok: true })
+    expect(readdirSync(other)).toEqual(["who"])
+    expect(readdirSync(place.workspace)).toEqual([])
+  })
+
+  it("does not hand out a ready container that died", async () => {
+    await using place = openPlace(socket, { pool: { perProfile: 1 } })
+    await place.backend.warm(profileOf())
+    for (const id of await containers()) await api.remove(id as never)
+    expect((await place.sh("echo alive")).out).toBe("alive\n")
+  })
+
+  it("does not serve a profile with other programs or limits from it", async () => {
+    await using place = openPlace(socket, { pool: { perProfile: 1 } })
+    await place.backend.warm(profileOf())
+    const { out } = await place.sh("ulimit -n; id -u >/dev/null 2>&1 || echo none", {
+      limits: { openFiles: 99 },
+      executables: { spawn: {} },
+    })
+    expect(out).toBe("99\nnone\n")
+  })
+
+  it("settles two hundred calls at once within its bounds and leaves nothing", async () => {
+    const place = openPlace(socket, { pool: { perProfile: 2, live: 12, starting: 3 } })
+    let most = 0
+    const watch = setInterval(() => void containers().then((ids) => (most = Math.max(most, ids.length))), 200)
+    const before = (await leftovers(socket, place.folder)).descriptors
+    try {
+      const calls = Array.from({ length: 200 }, async (_, index) => {
+        const { exited, out } = await place.sh(`echo ${index}; echo ${index} > file-${index}; exit ${index % 3}`)
+        const effects = exited.writes.effects.map((effect) => effect.path)
+        await exited.discard()
+        return { out, ending: exited.ending, effects }
+      })
+      const settled = await Promise.all(calls)
+      settled.forEach((call, index) =>
+        expect(call).toEqual({
+          out: `${index}\n`,
+          ending: { by: "exit", code: index % 3 },
+          effects: [`file-${index}`],
+        }),
+      )
+    } finally {
+      clearInterval(watch)
+      await place[Symbol.asyncDispose]()
+    }
+    expect(most).toBeGreaterThan(1)
+    // One being removed may still be listed while its successor starts.
+    expect(most).toBeLessThanOrEqual(12 + 3)
+    const after = await leftovers(socket, place.folder)
+    expect(after).toMatchObject({ mounts: [], containers: 0 })
+    expect(after.descriptors).toBeLessThanOrEqual(before + 8)
+  }, 300_000)
+})
