@@ -86,7 +86,8 @@ try {
   const repository = "caisson/base"
   const image = await imageArchive([readFileSync(layer)], {
     architecture,
-    tag,
+    repository,
+    tag: values.suite,
     env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
   })
   if (values.out !== undefined) writeFileSync(values.out, image.bytes)

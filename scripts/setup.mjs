@@ -49,8 +49,11 @@ const ensureBuild = () => {
   if (outcome !== "built") say(`caisson: dist could not be built (${outcome}); running from src instead`)
 }
 
-/** @returns {string} the Node to run everything else with; ends the process where the host cannot run */
-export const setup = () => {
+/**
+ * @param {{ forTests?: boolean }} [options]
+ * @returns {string} the Node to run everything else with; ends the process where the host cannot run
+ */
+export const setup = (options = {}) => {
   if (!ensurePackages()) process.exit(hostCannotRun)
   const node = findNode()
   if (node === undefined) {
@@ -58,7 +61,7 @@ export const setup = () => {
     process.exit(hostCannotRun)
   }
   ensureBuild()
-  if (!ensureSystemPackages()) process.exit(hostCannotRun)
+  if (!ensureSystemPackages(options)) process.exit(hostCannotRun)
   return node
 }
 

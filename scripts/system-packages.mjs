@@ -8,6 +8,7 @@
  */
 import { spawnSync } from "node:child_process"
 import { accessSync, constants } from "node:fs"
+import { homedir } from "node:os"
 import { delimiter, join } from "node:path"
 import { say } from "./house.mjs"
 
@@ -26,8 +27,13 @@ export const catalogue = {
   tar: "tar",
   diff: "diffutils",
 }
+/** What the tests run inside sandboxes besides. */
+export const testPrograms = { python3: "python3", perl: "perl" }
 
-const folders = (process.env["PATH"] ?? "").split(delimiter).filter(Boolean)
+/** What lies in a home or below /usr/local came from elsewhere and is not what the packages bring. */
+const isForeign = (/** @type {string} */ folder) =>
+  folder.startsWith("/usr/local/") || folder.startsWith(`${homedir()}/`)
+const folders = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "" && !isForeign(folder))
 
 /** @param {string} program */
 const isThere = (program) =>
@@ -65,21 +71,25 @@ const install = (names) => {
   for (const name of names) apt([...options, name])
 }
 
-/** @returns {boolean} whether the host can run */
-export const ensureSystemPackages = () => {
+/**
+ * @param {{ forTests?: boolean }} [options]
+ * @returns {boolean} whether the host can run
+ */
+export const ensureSystemPackages = ({ forTests = false } = {}) => {
+  const optional = forTests ? { ...catalogue, ...testPrograms } : catalogue
   if (process.platform !== "linux") {
     say(`caisson: sealed calls need Linux; this is ${process.platform}`)
     return false
   }
   const mayInstall = process.getuid?.() === 0 && isThere("apt-get") && process.env["CAISSON_NO_APT"] !== "1"
-  if (mayInstall && missingPackages({ ...needed, ...catalogue }).length > 0) {
+  if (mayInstall && missingPackages({ ...needed, ...optional }).length > 0) {
     say("caisson: some system packages are missing; asking apt-get for them (CAISSON_NO_APT=1 leaves this out)")
     apt(["update"])
     install(missingPackages(needed))
-    install(missingPackages(catalogue))
+    install(missingPackages(optional))
   }
   const stillNeeded = missingPackages(needed)
-  const stillOptional = missingPackages(catalogue)
+  const stillOptional = missingPackages(optional)
   const sudo = process.getuid?.() === 0 ? "" : "sudo "
   if (stillNeeded.length > 0) {
     const all = [...stillNeeded, ...stillOptional].join(" ")
@@ -88,7 +98,7 @@ export const ensureSystemPackages = () => {
   }
   if (stillOptional.length > 0)
     say(
-      `caisson: some catalogue tools stay unavailable until you run: ${sudo}apt-get install -y ${stillOptional.join(" ")}`,
+      `caisson: some ${forTests ? "tests and " : ""}catalogue tools stay unavailable until you run: ${sudo}apt-get install -y ${stillOptional.join(" ")}`,
     )
   return true
 }

@@ -34,7 +34,7 @@ const tellSkips = (skips) => {
   }
 }
 
-const node = setup()
+const node = setup({ forTests: true })
 const [first, ...rest] = process.argv.slice(2)
 const args = first === "unit" ? ["--project", "unit", ...rest] : process.argv.slice(2)
 const scratch = mkdtempSync(join(tmpdir(), "caisson-tally-"))

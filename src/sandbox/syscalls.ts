@@ -63,7 +63,7 @@ const declarations = {
   grantpt: "int grantpt(int fd)",
   unlockpt: "int unlockpt(int fd)",
   ptsname_r: "int ptsname_r(int fd, _Out_ void *name, size_t length)",
-  pipe2: "int pipe2(_Out_ int *fds, int flags)",
+  pipe2: "int pipe2(_Out_ void *fds, int flags)",
   kill: "int kill(int pid, int signal)",
   waitpid: "int waitpid(int pid, _Out_ int *status, int options)",
   fcntl: "int fcntl(int fd, int command, ...)",
@@ -281,6 +281,13 @@ export const prlimit = (pid: number, resource: number, soft: bigint, hard: bigin
   limit.writeBigUInt64LE(soft, 0)
   limit.writeBigUInt64LE(hard, 8)
   call("prlimit", `resource ${resource}`, pid, resource, limit, null)
+}
+
+/** A pipe of the kernel's own kind, which a program may open again by name (`/dev/stdout`); closed in children. */
+export const makePipe = (): { read: number; write: number } => {
+  const descriptors = Buffer.alloc(8)
+  call("pipe2", "", descriptors, 0o2000000)
+  return { read: descriptors.readInt32LE(0), write: descriptors.readInt32LE(4) }
 }
 
 /** Reap one child by pid: true once it is gone. It does not block. */

@@ -166,7 +166,6 @@ const endingOf = ({ exit, status, usage, profile, stderr, diskFull }: Ended): En
   const said = Buffer.from(stderr.bytes).toString("utf8", 0, 600).trim()
   if (status.exitCode === undefined) return { by: "infrastructure", message: `the sandbox did not start: ${said === "" ? `exit ${exit.code}` : said}` }
   const code = status.exitCode
-  if (code === 1 && /^bwrap: execvp /m.test(said)) return { by: "infrastructure", message: said }
   if (code === 0) return { by: "exit", code }
   const signal = code > 128 ? signalNames[code - 128] : undefined
   if (signal === "SIGSYS" && !profile.executables.children) return { by: "exec-denied" }

@@ -5,8 +5,10 @@
  * holds for the sandbox; it dies with the launcher. It holds nothing of any call.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { closeSync, openSync } from "node:fs"
+import { closeSync, fchownSync, openSync } from "node:fs"
+import { Socket } from "node:net"
 import type { Readable, Writable } from "node:stream"
+import { makePipe } from "../syscalls.ts"
 import type { Identity } from "../workspace-layer.ts"
 import type { Group, Groups } from "./cgroup.ts"
 import { createNetwork, type NetworkNamespace } from "./netns.ts"
@@ -39,8 +41,30 @@ export interface SeatOptions {
   readonly filters: { readonly withChildren: string; readonly withoutChildren: string }
 }
 
+/**
+ * The tool's three streams as real pipes: unlike the socket pairs that Node makes, they can be opened again as
+ * /dev/stdin, /dev/stdout and /dev/stderr, which they are owned by the sandbox's user for.
+ */
+const openStreams = (identity: Identity | undefined) => {
+  const [input, output, errors] = [makePipe(), makePipe(), makePipe()]
+  if (identity !== undefined) for (const { read } of [input, output, errors]) fchownSync(read, identity.uid, identity.gid)
+  const stdin = new Socket({ fd: input.write, readable: false, writable: true })
+  const stdout = new Socket({ fd: output.read, readable: true, writable: false })
+  const stderr = new Socket({ fd: errors.read, readable: true, writable: false })
+  const all = [stdin, stdout, stderr]
+  for (const stream of all) stream.on("error", () => undefined)
+  return {
+    stdin,
+    stdout,
+    stderr,
+    inside: { stdin: input.read, stdout: output.write, stderr: errors.write },
+    destroy: () => all.forEach((stream) => stream.destroy()),
+  }
+}
+
 export const takeSeat = async (options: SeatOptions): Promise<Seat> => {
   const group = options.groups.version === "none" ? undefined : options.groups.create(options.name)
+  const streams = openStreams(options.identity)
   const filters = [openSync(options.filters.withChildren, "r"), openSync(options.filters.withoutChildren, "r")]
   try {
     const { child, network } = createNetwork(options.homeNetwork, (made) => ({
@@ -48,7 +72,7 @@ export const takeSeat = async (options: SeatOptions): Promise<Seat> => {
       child: spawn("/bin/sh", ["-s"], {
         cwd: "/",
         env: {},
-        stdio: ["pipe", "pipe", "pipe", "pipe", "pipe", "pipe", "pipe", ...filters],
+        stdio: ["pipe", streams.inside.stdout, streams.inside.stderr, streams.inside.stdin, "pipe", "pipe", "pipe", ...filters],
         ...(options.identity ?? {}),
       }),
     }))
@@ -70,9 +94,9 @@ export const takeSeat = async (options: SeatOptions): Promise<Seat> => {
       process: child,
       pid: child.pid,
       script: pipe(0) as Writable,
-      stdout: pipe(1) as Readable,
-      stderr: pipe(2) as Readable,
-      stdin: pipe(descriptor.stdin) as Writable,
+      stdout: streams.stdout,
+      stderr: streams.stderr,
+      stdin: streams.stdin,
       arguments: pipe(descriptor.arguments) as Writable,
       status: pipe(descriptor.status) as Readable,
       block: pipe(descriptor.block) as Writable,
@@ -84,6 +108,7 @@ export const takeSeat = async (options: SeatOptions): Promise<Seat> => {
         disposed = true
         if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL")
         for (const stream of child.stdio) stream?.destroy()
+        streams.destroy()
         network.close()
         void exited.catch(() => undefined).then(() => group?.remove())
       },
@@ -92,8 +117,10 @@ export const takeSeat = async (options: SeatOptions): Promise<Seat> => {
     return seat
   } catch (error) {
     group?.remove()
+    streams.destroy()
     throw error
   } finally {
+    Object.values(streams.inside).forEach(closeSync)
     filters.forEach(closeSync)
   }
 }

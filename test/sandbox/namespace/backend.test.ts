@@ -51,6 +51,15 @@ describe("a call's life", () => {
     const { stdout } = await finish(await prepared(backend, { program: "/usr/bin/python3" }), { argv: ["/usr/bin/python3", "-c", "import sys,json; print(json.dumps([sys.argv[1:], sys.stdin.read()]))", ...words], stdin: "from outside", workspace })
     expect(JSON.parse(stdout)).toEqual([words, "from outside"])
   })
+  test("lets the tool open its own streams by name", async () => {
+    const sandbox = await prepared(backend)
+    const { stdout, stderr } = await finish(sandbox, { argv: ["/usr/bin/sh", "-c", "cat /dev/stdin > /dev/stdout; echo said > /dev/stderr; echo more >> /dev/stdout"], stdin: "given\n", workspace })
+    expect([stdout, stderr]).toEqual(["given\nmore\n", "said\n"])
+  })
+  test("does not take a tool's word for a broken sandbox", async () => {
+    const { exited } = await runShell(backend, workspace, "echo 'bwrap: execvp /x: No such file' >&2; exit 1")
+    expect(exited.ending).toEqual({ by: "exit", code: 1 })
+  })
   test("takes arguments of many kilobytes", async () => {
     const long = Array.from({ length: 40 }, (_, index) => `${index}`.padEnd(30_000, "x"))
     const { stdout, stderr, exited } = await finish(await prepared(backend, { program: "/usr/bin/python3" }), { argv: ["/usr/bin/python3", "-c", "import sys; print(sum(map(len, sys.argv[1:])))", ...long], workspace })
