@@ -124,7 +124,8 @@ function convert(walk: Walk, node: Node | null, path: string, depth: number): Js
   if (node === null) return null
   checkNode(walk, node, path, depth)
   if (yaml().isScalar(node)) return scalar(walk, node.value, path)
-  if (yaml().isSeq(node)) return node.items.map((item, i) => convert(walk, item as Node | null, joinPath(path, i), depth + 1))
+  if (yaml().isSeq(node))
+    return node.items.map((item, i) => convert(walk, item as Node | null, joinPath(path, i), depth + 1))
   if (!yaml().isMap(node))
     return refuse(
       walk,

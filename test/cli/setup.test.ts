@@ -1,6 +1,6 @@
 /** `scripts/setup.mjs` on a clone of the test's own, with an npm and an apt-get that only write down what they are asked. */
 import { spawnSync } from "node:child_process"
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
@@ -38,7 +38,7 @@ const asked = (): string[] =>
 const setup = (env: Record<string, string> = {}): { code: number | null; stdout: string; stderr: string } => {
   const run = spawnSync(process.execPath, [join(clone, "scripts", "setup.mjs")], {
     encoding: "utf8",
-    env: { PATH: bin, HOME: room.folder, ...env },
+    env: { PATH: bin, HOME: join(room.folder, "home"), ...env },
   })
   return { code: run.status, stdout: run.stdout, stderr: run.stderr }
 }
@@ -94,6 +94,12 @@ describe("system packages", () => {
     expect(stderr).toContain(`${isRoot ? "" : "sudo "}apt-get install -y bubblewrap jq`)
   })
 
+  test("are looked for where the packages put them, not in a home", () => {
+    const shims = join(room.folder, "home", "shims")
+    mkdirSync(shims, { recursive: true })
+    renameSync(join(bin, "jq"), join(shims, "jq"))
+    expect(setup({ PATH: `${shims}:${bin}` }).stderr).toContain("apt-get install -y jq")
+  })
   test("of the catalogue alone do not stop anything", () => {
     chmodSync(join(bin, "pandoc"), 0o644)
     const { code, stderr } = setup({ CAISSON_NO_APT: "1" })

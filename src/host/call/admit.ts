@@ -6,13 +6,13 @@
  * lies in the data folder. Messages name fields, never values.
  */
 import { accessSync, constants, realpathSync, statSync } from "node:fs"
-import { userInfo } from "node:os"
 import { basename, dirname, resolve } from "node:path"
 import { nearest, shown } from "../../manifest/diagnostics.ts"
 import { deepFreeze } from "../../manifest/freeze.ts"
 import { compileSchema } from "../../manifest/json-schema.ts"
 import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
 import { isWithin } from "../data/folder.ts"
+import { isUserId, osUser } from "../data/os-user.ts"
 import { brokenManifest, type Failure } from "../invoke/failure.ts"
 import { checkWorkspacePaths } from "../invoke/workspace-path.ts"
 import { hostLimits } from "../limits.ts"
@@ -20,7 +20,6 @@ import type { Registry } from "../registry/types.ts"
 import type { HostCore } from "./core.ts"
 import type { Admitted, Requested, Step } from "./steps.ts"
 
-const USER = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/
 /** A library's or a wire's caller may send anything; what is not text must not reach a path or a receipt. */
 const TEXTS = ["user", "workspace", "driver", "unreadable"] as const
 const HOST_KEYS = ["pinnedProvider", "regionConstraint"] as const
@@ -202,8 +201,8 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
       { field: "pinnedProvider" },
       "name one driver, by --driver or by context.pinnedProvider",
     )
-  const user = request.user ?? userInfo().username
-  if (!USER.test(user))
+  const user = request.user ?? osUser()
+  if (!isUserId(user))
     return refuse("input_invalid", "`user` is not a user id", { field: "user" }, "use letters, digits, and . _ @ -")
   const workspace = readWorkspace(core, request.workspace)
   if (!workspace.ok) return workspace

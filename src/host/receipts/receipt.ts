@@ -3,13 +3,14 @@
  *
  * Guarantees: carries digests, keys, templates, paths, counts and times; never a value of the input, the context, the
  * environment or the output, and no text that a program printed. The rows that AIP-14, AIP-30 and AIP-29 name
- * (tool.invoked, driver.resolved, cli.invoked) are folded into its metadata. Pure.
+ * (tool.invoked, driver.resolved, cli.invoked) are folded into its metadata. Pure, but for the name of the OS user.
  */
 import { digestOf } from "../../manifest/digest.ts"
 import { shown } from "../../manifest/diagnostics.ts"
 import type { JsonObject, JsonValue } from "../../manifest/types.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import type { Admitted, Authorized, Progress, Ran, Requested, Routed, Sealed, SignedIn } from "../call/steps.ts"
+import { isUserId, osUser } from "../data/os-user.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import { hostLimits } from "../limits.ts"
 import type { CallError, ReportedEffect } from "../types.ts"
@@ -156,6 +157,12 @@ const ranFacts = (progress: Progress): JsonObject => {
   }
 }
 
+/** Of a call that was not admitted: the user that it names, if that is one. */
+const callerOf = ({ request: { user } }: Requested): string => {
+  if (user === undefined) return osUser()
+  return typeof user === "string" && isUserId(user) ? user : "unknown"
+}
+
 /** Callers' own words for a tool and a user, made fit for the closed schema, for calls that were not admitted. */
 const subjectOf = (progress: Progress): EventDraft["subject"] => {
   if (!has<Admitted>(progress, "tool")) return { kind: "tool", ref: shown((progress as Requested).request.tool) || "?" }
@@ -168,7 +175,7 @@ export const receiptOf = ({ progress, error, effects, denied, timings, backend, 
   const duration = Object.values(timings).reduce((sum, ms) => sum + ms, 0)
   const rounded = Object.fromEntries(Object.entries(timings).map(([step, ms]) => [step, Math.round(ms * 1000) / 1000]))
   return {
-    actor: { id: has<Admitted>(progress, "tool") ? progress.user : "unknown" },
+    actor: { id: has<Admitted>(progress, "tool") ? progress.user : callerOf(progress as Requested) },
     action: "tool.invoked",
     subject: subjectOf(progress),
     input: { $redacted: true, reason: "values are never recorded; see metadata.input_keys" },

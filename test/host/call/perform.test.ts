@@ -122,6 +122,18 @@ describe("a call", () => {
     expect(backend.settled).toEqual(["discarded"])
   })
 
+  it("that moves what it may not touch to where it may write is undone, and both paths are named", async () => {
+    const moved = { ...note, kind: "rename", from: "README.md" } as const
+    const { envelope } = await tell({ runs: [{ stdout: "done", effects: [moved] }] })
+    expect(envelope).toMatchObject({
+      error: {
+        code: "undeclared_write",
+        message: expect.stringContaining("README.md → notes/"),
+        details: { paths: ["README.md", note.path], total: 1 },
+      },
+    })
+  })
+
   it("that writes elsewhere is committed with notes where the operator set warn, and the receipt says so", async () => {
     const { envelope, receipt } = await tell({
       config: { undeclaredWrite: "warn" },

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { loadConfig } from "../../../src/host/config/load.ts"
 import { dataFolderOf, isWithin, openDataFolder } from "../../../src/host/data/folder.ts"
+import { osUser } from "../../../src/host/data/os-user.ts"
 
 let root: string
 beforeEach(() => {
@@ -70,6 +71,14 @@ describe("the data folder", () => {
       isWithin("/a", "/a/b"),
       isWithin("/x", "/"),
     ]).toEqual([true, true, false, false, true])
+  })
+})
+
+describe("the OS user", () => {
+  it("goes by its name, or by its number where it has none that is a user id", () => {
+    expect(osUser("alice")).toBe("alice")
+    for (const odd of ["_apt", "", "DOMAIN\\alice", "a".repeat(65)])
+      expect(osUser(odd)).toBe(`uid-${process.getuid?.()}`)
   })
 })
 
