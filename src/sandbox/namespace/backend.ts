@@ -11,6 +11,7 @@ import type { Channel, CommitResult, ControlReport, ExitedSandbox, Job, Prepared
 import { chooseTxRoot, possibleTxRoots, recoverWorkspace } from "../effects/index.ts"
 import { examineControls } from "./examine.ts"
 import { type Handle, launch, type Launched } from "./launch.ts"
+import { rolesOf } from "./listeners.ts"
 import type { ListenerRole, PrepareAnswer, Refusal, RunAnswer } from "./protocol.ts"
 
 export interface NamespaceBackendOptions {
@@ -24,7 +25,7 @@ const channelOf = (profile: SandboxProfile, handles: Map<ListenerRole, Handle>):
   const dnsUdp = handles.get("dns-udp") as UdpSocket | undefined
   const dnsTcp = handles.get("dns-tcp") as Server | undefined
   return {
-    proxy: server("proxy"),
+    proxy: server(`proxy-${profile.network.proxyPort}`),
     transparent: new Map(profile.network.transparentPorts.map((port) => [port, server(`port-${port}`)])),
     ...(dnsUdp === undefined ? {} : { dnsUdp }),
     ...(dnsTcp === undefined ? {} : { dnsTcp }),
@@ -87,12 +88,18 @@ class Prepared implements PreparedSandbox {
   readonly #transactions: (workspace: string) => string
   readonly #home: string | undefined
   #used = false
-  constructor(launched: Launched, sandbox: number, profile: SandboxProfile, transactions: (workspace: string) => string) {
+  constructor(launched: Launched, { sandbox, seat }: PrepareAnswer, profile: SandboxProfile, transactions: (workspace: string) => string) {
     this.#home = profile.home?.dir
     this.#launched = launched
     this.#sandbox = sandbox
     this.#transactions = transactions
-    const handles = launched.listeners(sandbox)
+    const handles = launched.listeners(seat)
+    const wanted = new Set(rolesOf(profile.network))
+    for (const [role, handle] of handles) {
+      if (wanted.has(role)) continue
+      closeQuietly(handle)
+      handles.delete(role)
+    }
     this.#handles = [...handles.values()]
     this.channel = channelOf(profile, handles)
   }
@@ -170,7 +177,7 @@ class NamespaceBackend implements SandboxBackend {
     if ("ok" in launched) return launched
     if (profile.home !== undefined) await this.#recoverOnce(profile.home.dir)
     const answer = (await launched.ask({ op: "prepare", profile })) as PrepareAnswer | Refusal
-    return answer.ok ? new Prepared(launched, answer.sandbox, profile, this.#transactions) : answer
+    return answer.ok ? new Prepared(launched, answer, profile, this.#transactions) : answer
   }
   /** A home is this backend's own to recover: nobody else touches it. */
   #recoverOnce(folder: string): Promise<void> {

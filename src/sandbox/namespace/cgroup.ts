@@ -6,7 +6,7 @@
  * Assumes: the caller writes limits only after `join` resolved. Joining can take ten milliseconds (a kernel
  * grace period), so it is asynchronous and belongs before the call.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 
@@ -39,6 +39,9 @@ export interface Groups {
   readonly folders: readonly string[]
   create(name: string): Group
 }
+
+/** Is the host that made a group at this time gone? A host that started since we looked is not. */
+export type IsDead = (pid: number, madeAt: number) => boolean
 
 interface Mounted {
   readonly version: 1 | 2
@@ -97,10 +100,11 @@ export const removeGroups = async (folders: readonly string[]): Promise<void> =>
   }
 }
 /** Groups are named after the host process; those whose process is gone are ours to remove. */
-const sweep = (parent: string, alive: (pid: number) => boolean): void => {
+const sweep = (parent: string, isDead: IsDead): void => {
   for (const name of readdirSync(parent)) {
     const pid = name.startsWith(prefix) ? Number(name.slice(prefix.length).split("-")[0]) : Number.NaN
-    if (Number.isInteger(pid) && !alive(pid)) removeTree(join(parent, name))
+    const madeAt = Number.isInteger(pid) ? statSync(join(parent, name), { throwIfNoEntry: false })?.ctimeMs : undefined
+    if (madeAt !== undefined && isDead(pid, madeAt)) removeTree(join(parent, name))
   }
 }
 const readNumber = (file: string): number | undefined => {
@@ -121,13 +125,13 @@ const readCounter = (file: string, key: string): number => {
 const readProcesses = (dir: string): number[] => readFileSync(join(dir, "cgroup.procs"), "utf8").split("\n").filter((line) => line !== "").map(Number)
 const quotaPeriodUs = 100_000
 
-const createV1 = (mounts: readonly Mounted[], hostName: string, alive: (pid: number) => boolean): Groups | string => {
+const createV1 = (mounts: readonly Mounted[], hostName: string, isDead: IsDead): Groups | string => {
   const parents = new Map<string, string>()
   for (const controller of ["memory", "pids", "cpu", "cpuacct"]) {
     const mount = mounts.find((candidate) => candidate.version === 1 && candidate.controllers.includes(controller))
     if (mount === undefined) continue
     try {
-      sweep(mount.path, alive)
+      sweep(mount.path, isDead)
       const parent = join(mount.path, hostName)
       mkdirSync(parent, { recursive: true })
       parents.set(controller, parent)
@@ -186,13 +190,13 @@ const createV1 = (mounts: readonly Mounted[], hostName: string, alive: (pid: num
   }
 }
 
-const createV2 = (mount: Mounted, hostName: string, alive: (pid: number) => boolean): Groups | string => {
+const createV2 = (mount: Mounted, hostName: string, isDead: IsDead): Groups | string => {
   // A group that hands controllers down may hold no process itself, so ours goes beside our own, not below it.
   const isRoot = !existsSync(join(mount.path, "cgroup.type"))
   const parent = isRoot ? mount.path : dirname(mount.path)
   const wanted = ["memory", "pids", "cpu"]
   try {
-    sweep(parent, alive)
+    sweep(parent, isDead)
     const handedDown = (dir: string): string[] => readFileSync(join(dir, "cgroup.subtree_control"), "utf8").trim().split(" ")
     const missing = wanted.filter((name) => mount.controllers.includes(name) && !handedDown(parent).includes(name))
     if (missing.length > 0) writeFileSync(join(parent, "cgroup.subtree_control"), missing.map((name) => `+${name}`).join(" "))
@@ -259,7 +263,7 @@ export interface FindGroupsOptions {
   readonly selfCgroup: string
   /** pid of the host process, which names the groups */
   readonly hostPid: number
-  readonly alive: (pid: number) => boolean
+  readonly isDead: IsDead
 }
 export const findGroups = (options: FindGroupsOptions): Groups => {
   const mounts = findMounts(options.mountinfo, options.selfCgroup)
@@ -267,12 +271,12 @@ export const findGroups = (options: FindGroupsOptions): Groups => {
   const reasons: string[] = []
   const unified = mounts.find((mount) => mount.version === 2 && mount.controllers.includes("memory") && mount.controllers.includes("pids"))
   if (unified !== undefined) {
-    const groups = createV2(unified, hostName, options.alive)
+    const groups = createV2(unified, hostName, options.isDead)
     if (typeof groups !== "string") return groups
     reasons.push(groups)
   }
   if (mounts.some((mount) => mount.version === 1 && mount.controllers.length > 0)) {
-    const groups = createV1(mounts, hostName, options.alive)
+    const groups = createV1(mounts, hostName, options.isDead)
     if (typeof groups !== "string") return groups
     reasons.push(groups)
   }

@@ -59,8 +59,8 @@ export interface Launched {
   readonly facts: LauncherFacts
   readonly pid: number
   ask(request: Request): Promise<Answer>
-  /** the listeners handed over for a sandbox, taken once */
-  listeners(sandbox: number): Map<ListenerRole, Handle>
+  /** the listeners handed over for a seat, taken once */
+  listeners(seat: number): Map<ListenerRole, Handle>
   /** called at once when the launcher ends, before its groups are removed */
   whenEnded(callback: () => void): void
   close(): Promise<void>
@@ -84,8 +84,9 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
   const uid = process.getuid?.() ?? 0
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js"
   const program = fileURLToPath(new URL(`./launcher.${extension}`, import.meta.url))
+  const listedAt = Date.now()
   const livePids = readdirSync("/proc").map(Number).filter(Number.isInteger)
-  const options: LauncherOptions = { hostPid: process.pid, hostUid: uid, avoid: data === "" ? [] : [data], livePids }
+  const options: LauncherOptions = { hostPid: process.pid, hostUid: uid, avoid: data === "" ? [] : [data], livePids, listedAt }
   const namespaces = ["--mount", "--pid", "--net", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation", "slave", ...(uid === 0 ? [] : ["--user", "--map-root-user"])]
   const child: ChildProcess = spawn(
     "/usr/bin/setpriv",
@@ -108,6 +109,8 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
       onEnded()
       for (const { reject } of pending.values()) reject(new Error(`the sandbox launcher ended: ${stderr.trim() || "no reason given"}`))
       pending.clear()
+      for (const own of handles.values()) for (const listener of own.values()) listener.close()
+      handles.clear()
       void removeGroups(groupFolders).then(resolve)
     })
   })
@@ -125,9 +128,12 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
           resolve(message.refusal)
           break
         case "listener": {
-          const own = handles.get(message.sandbox) ?? new Map<ListenerRole, Handle>()
-          own.set(message.role, handle as unknown as Handle)
-          handles.set(message.sandbox, own)
+          const own = handles.get(message.seat) ?? new Map<ListenerRole, Handle>()
+          const listener = handle as unknown as Handle
+          // A parked listener is no reason to stay alive; a call in flight is.
+          listener.unref()
+          own.set(message.role, listener)
+          handles.set(message.seat, own)
           break
         }
         case "answer":
@@ -170,9 +176,9 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
         pending.set(id, { resolve: settle(resolve), reject: settle(reject) })
         child.send({ ...request, id })
       }),
-    listeners(sandbox) {
-      const own = handles.get(sandbox) ?? new Map<ListenerRole, Handle>()
-      handles.delete(sandbox)
+    listeners(seat) {
+      const own = handles.get(seat) ?? new Map<ListenerRole, Handle>()
+      handles.delete(seat)
       return own
     },
     whenEnded(callback) {

@@ -6,9 +6,8 @@
  * killed leaves nothing behind. It has no network at all: listeners made for a call are handed to the host.
  * Assumes: started by `launch.ts` with an IPC channel.
  */
-import { createSocket } from "node:dgram"
-import { closeSync, existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from "node:fs"
-import { createServer, type Server } from "node:net"
+import { closeSync, existsSync, mkdirSync, readFileSync, rmdirSync, statfsSync, statSync, writeFileSync } from "node:fs"
+import type { Server } from "node:net"
 import type { Socket as UdpSocket } from "node:dgram"
 import { join } from "node:path"
 import type { CommitResult, Denial, Job, SandboxProfile } from "../backend.ts"
@@ -18,10 +17,11 @@ import type { WriteSet } from "../effects/types.ts"
 import { globFilter, hideFromView } from "../view.ts"
 import { type Architecture, compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
-import { closeOnExecFrom, MS, mount, prlimit, RLIMIT, SyscallError } from "../syscalls.ts"
+import { closeOnExecFrom, MNT_DETACH, MS, mount, prlimit, RLIMIT, SyscallError, umount } from "../syscalls.ts"
 import { type Identity, LayerUnavailable, OwnerMaps } from "../workspace-layer.ts"
 import { findGroups } from "./cgroup.ts"
 import { deniedAttempts } from "./denied-attempts.ts"
+import { offerListeners, rolesOf, usualRoles } from "./listeners.ts"
 import { currentNetwork } from "./netns.ts"
 import type { Answer, LauncherMessage, LauncherOptions, ListenerRole, PrepareAnswer, Refusal, RequestMessage, RunAnswer } from "./protocol.ts"
 import { buildRootView } from "./root-view.ts"
@@ -33,6 +33,8 @@ import { openSlot, type Slot } from "./slot.ts"
 const sandboxIdentity: Identity = { uid: 1_879_048_191, gid: 1_879_048_191 }
 /** Seats kept ready; each is a parked shell of under a megabyte. */
 const parkedSeats = 2
+/** Views of the root kept mounted, one per set of programs. */
+const keptRoots = 64
 /** Seats are refilled when the launcher has been idle this long, so that making one never delays a call. */
 const idleMs = 3
 /** Folders of which one serves as the base of the launcher's private mounts. */
@@ -58,6 +60,13 @@ const send = (message: LauncherMessage, handle?: Server | UdpSocket): Promise<vo
 const unfit = (name: string, value: string): boolean => name === "" || /[=\0]/.test(name) || value.includes("\0")
 const refuse = (control: string, message: string, fix: string): Refusal => ({ ok: false, control, message, fix })
 
+/** A seat whose listeners, as far as named, the host has already. */
+interface OfferedSeat {
+  readonly seat: Seat
+  readonly number: number
+  readonly roles: Set<ListenerRole>
+}
+
 class Launcher {
   readonly #options: LauncherOptions
   readonly #privileged: boolean
@@ -69,7 +78,7 @@ class Launcher {
   readonly #filters: { withChildren: string; withoutChildren: string }
   readonly #roots = new Map<string, string>()
   readonly #sandboxes = new Map<number, Sandbox>()
-  #parked: Promise<Seat>[] = []
+  #parked: Promise<OfferedSeat>[] = []
   #serial = 0
 
   constructor(options: LauncherOptions) {
@@ -81,7 +90,7 @@ class Launcher {
       mountinfo: readFileSync("/proc/self/mountinfo", "utf8"),
       selfCgroup: readFileSync("/proc/self/cgroup", "utf8"),
       hostPid: options.hostPid,
-      alive: (pid) => options.livePids.includes(pid),
+      isDead: (pid, madeAt) => madeAt < options.listedAt && !options.livePids.includes(pid),
     })
     const architecture = process.arch as Architecture
     const filter = (name: string, children: boolean): string => {
@@ -107,32 +116,79 @@ class Launcher {
 
   park(): void {
     while (this.#parked.length < parkedSeats) {
-      const seat = this.#takeSeat()
+      const seat = this.#takeSeat(usualRoles)
       seat.catch(() => undefined)
       this.#parked.push(seat)
     }
   }
-  #takeSeat(): Promise<Seat> {
+  async #takeSeat(roles: readonly ListenerRole[]): Promise<OfferedSeat> {
     this.#serial += 1
-    return takeSeat({ name: `s${this.#serial}`, groups: this.#groups, homeNetwork: this.#home, identity: this.#identity, filters: this.#filters })
+    const number = this.#serial
+    const seat = await takeSeat({ name: `s${number}`, groups: this.#groups, homeNetwork: this.#home, identity: this.#identity, filters: this.#filters })
+    const offered = { seat, number, roles: new Set<ListenerRole>() }
+    await this.#offer(offered, roles)
+    return offered
   }
-  async #nextSeat(): Promise<Seat> {
-    for (;;) {
-      const seat = await (this.#parked.shift() ?? this.#takeSeat())
-      if (seat.process.exitCode === null && seat.process.signalCode === null) return seat
+  /** Hand over the listeners of these roles that were not handed over yet. */
+  async #offer({ seat, number, roles }: OfferedSeat, wanted: readonly ListenerRole[]): Promise<void> {
+    try {
+      await offerListeners(
+        seat.network,
+        wanted.filter((role) => !roles.has(role)),
+        async (role, handle) => {
+          await send({ kind: "listener", seat: number, role }, handle)
+          roles.add(role)
+        },
+      )
+    } catch (error) {
       seat.dispose()
+      throw error
+    }
+  }
+  async #nextSeat(roles: readonly ListenerRole[]): Promise<OfferedSeat> {
+    for (;;) {
+      const offered = await (this.#parked.shift() ?? this.#takeSeat(roles))
+      const { exitCode, signalCode } = offered.seat.process
+      if (exitCode === null && signalCode === null) return offered
+      offered.seat.dispose()
     }
   }
 
   #rootFor(profile: SandboxProfile): string {
-    const key = JSON.stringify(profile.executables)
-    let root = this.#roots.get(key)
-    if (root === undefined) {
-      root = join(this.#base, "roots", String(this.#roots.size))
-      buildRootView(root, profile.executables)
-      this.#roots.set(key, root)
+    const { program, spawn } = profile.executables
+    // A program that was replaced by an upgrade gets a new view.
+    const editions = [program, ...Object.values(spawn)].map((path) => statSync(path, { throwIfNoEntry: false })?.ctimeMs)
+    const key = JSON.stringify([profile.executables, editions])
+    const known = this.#roots.get(key)
+    if (known !== undefined) {
+      this.#roots.delete(key)
+      this.#roots.set(key, known)
+      return known
     }
+    this.#dropOldRoots()
+    this.#serial += 1
+    const root = join(this.#base, "roots", String(this.#serial))
+    mkdirSync(root)
+    mount("tmpfs", root, "tmpfs", MS.NOSUID | MS.NODEV, "size=16m,mode=0755")
+    try {
+      buildRootView(root, profile.executables)
+    } catch (error) {
+      umount(root, MNT_DETACH)
+      throw error
+    }
+    this.#roots.set(key, root)
     return root
+  }
+  /** Views are kept in the order of their last use; the oldest that no waiting sandbox needs go first. */
+  #dropOldRoots(): void {
+    const needed = new Set([...this.#sandboxes.values()].map((sandbox) => sandbox.root))
+    for (const [key, root] of this.#roots) {
+      if (this.#roots.size < keptRoots) return
+      if (needed.has(root)) continue
+      this.#roots.delete(key)
+      umount(root, MNT_DETACH)
+      rmdirSync(root)
+    }
   }
 
   /** A limit that must hold, and does not on this machine. */
@@ -156,46 +212,13 @@ class Launcher {
     } catch (error) {
       return refuse("root-view", `the program's view of the system could not be built: ${(error as Error).message}`, "check that the program and its folder exist and are readable")
     }
-    const seat = await this.#nextSeat()
+    const roles = rolesOf(profile.network)
+    const offered = await this.#nextSeat(roles)
+    await this.#offer(offered, roles)
     this.#serial += 1
     const id = this.#serial
-    try {
-      const listeners = profile.network === "none" ? 0 : await this.#handOutListeners(id, seat, profile.network)
-      this.#sandboxes.set(id, { id, seat, profile, root, cancel: new AbortController() })
-      return { ok: true, sandbox: id, listeners }
-    } catch (error) {
-      seat.dispose()
-      throw error
-    }
-  }
-
-  async #handOutListeners(sandbox: number, seat: Seat, network: Exclude<SandboxProfile["network"], "none">): Promise<number> {
-    let sent = 0
-    const give = async (role: ListenerRole, handle: Server | UdpSocket): Promise<void> => {
-      await send({ kind: "listener", sandbox, role }, handle)
-      handle.close()
-      sent += 1
-    }
-    const tcp = async (role: ListenerRole, address: string, port: number): Promise<void> => {
-      const server = createServer({ pauseOnConnect: true })
-      await new Promise<void>((resolve, reject) => {
-        server.once("error", reject)
-        server.listen({ fd: seat.network.listenTcp(address, port) }, resolve)
-      })
-      await give(role, server)
-    }
-    await tcp("proxy", "127.0.0.1", network.proxyPort)
-    for (const port of network.transparentPorts) await tcp(`port-${port}`, "0.0.0.0", port)
-    if (network.dns) {
-      const udp = createSocket("udp4")
-      await new Promise<void>((resolve, reject) => {
-        udp.once("error", reject)
-        udp.bind({ fd: seat.network.bindUdp("127.0.0.1", 53) }, resolve)
-      })
-      await give("dns-udp", udp)
-      await tcp("dns-tcp", "127.0.0.1", 53)
-    }
-    return sent
+    this.#sandboxes.set(id, { id, seat: offered.seat, profile, root, cancel: new AbortController() })
+    return { ok: true, sandbox: id, seat: offered.number }
   }
 
   async run(id: number, job: Job, transactions: string, homeTransactions: string): Promise<RunAnswer | Refusal> {
@@ -293,7 +316,7 @@ class Launcher {
   }
 
   async dispose(): Promise<void> {
-    for (const seat of this.#parked.splice(0)) (await seat.catch(() => undefined))?.dispose()
+    for (const offered of this.#parked.splice(0)) (await offered.catch(() => undefined))?.seat.dispose()
     for (const id of [...this.#sandboxes.keys()]) this.discard(id)
     await this.#owners.dispose()
     closeSync(this.#home)

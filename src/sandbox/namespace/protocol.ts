@@ -24,8 +24,8 @@ export interface Refusal {
 export interface PrepareAnswer {
   readonly ok: true
   readonly sandbox: number
-  /** how many listener handles were sent for this sandbox */
-  readonly listeners: number
+  /** the seat that its listeners were handed over under */
+  readonly seat: number
 }
 export interface RunAnswer {
   readonly ok: true
@@ -38,11 +38,11 @@ export interface RunAnswer {
 }
 export type Answer = PrepareAnswer | RunAnswer | CommitResult | Refusal | { readonly ok: true }
 
-export type ListenerRole = "proxy" | "dns-udp" | "dns-tcp" | `port-${number}`
+export type ListenerRole = `proxy-${number}` | "dns-udp" | "dns-tcp" | `port-${number}`
 export type LauncherMessage =
   | { readonly kind: "ready"; readonly facts: LauncherFacts }
   | { readonly kind: "failed"; readonly refusal: Refusal }
-  | { readonly kind: "listener"; readonly sandbox: number; readonly role: ListenerRole }
+  | { readonly kind: "listener"; readonly seat: number; readonly role: ListenerRole }
   | { readonly kind: "answer"; readonly id: number; readonly answer: Answer }
   | { readonly kind: "broken"; readonly id: number; readonly message: string }
 
@@ -62,4 +62,6 @@ export interface LauncherOptions {
   readonly avoid: readonly string[]
   /** every process alive when the launcher was started, so that groups of dead hosts can be told */
   readonly livePids: readonly number[]
+  /** when that list was made, in milliseconds since the epoch */
+  readonly listedAt: number
 }

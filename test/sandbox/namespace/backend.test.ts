@@ -99,6 +99,13 @@ describe("a call's life", () => {
     const result = await sandbox.run({ argv: ["/usr/bin/true"], stdin: new Uint8Array(), workspace: join(workspace, "nowhere") }, new AbortController().signal)
     expect(result).toMatchObject({ ok: false, control: "workspace" })
   })
+  test("serves more sets of programs than it keeps views of", async () => {
+    const sets = Array.from({ length: 70 }, (_, index) => ({ sh: "/usr/bin/sh", [`alias-${index}`]: "/usr/bin/true" }))
+    for (const spawn of sets) await (await prepared(backend, { spawn }))[Symbol.asyncDispose]()
+    const first = await runShell(backend, workspace, "alias-0 && echo there", { spawn: sets[0] as Record<string, string> })
+    expect(first.stdout).toBe("there\n")
+    await first.exited.discard()
+  })
   test("refuses a program that does not exist, before anything runs", async () => {
     expect(await backend.prepare(profileOf({ program: "/usr/bin/no-such-program" }))).toMatchObject({ ok: false, control: "root-view" })
   })
