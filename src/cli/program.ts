@@ -1,0 +1,107 @@
+/**
+ * The command tree: names, flags, help. Each command's code is loaded when it runs.
+ *
+ * Guarantees: only commands that exist are here; an unknown one is refused with the nearest name. Unknown flags, extra
+ * arguments and flags without a value are refused.
+ */
+import { Command, Option } from "commander"
+import type { Terminal } from "./terminal.ts"
+import { about, commands, exitCodes, options } from "./words.ts"
+
+type Finish = (code: number) => void
+
+const collect = (folder: string, earlier: string[] | undefined): string[] => [...(earlier ?? []), folder]
+const json = (): Option => new Option("--json", options.json)
+const manifests = (): Option => new Option("--manifests <dir>", options.manifests).argParser(collect)
+const backend = (): Option => new Option("--backend <name>", options.backend).choices(["namespace", "docker"])
+
+const callFlags = (command: Command): Command =>
+  command
+    .option("-i, --input <json>", options.input)
+    .option("--workspace <dir>", options.workspace, ".")
+    .option("--user <id>", options.user)
+    .addOption(manifests())
+    .addOption(backend())
+    .option("--driver <id>", options.driver)
+    .option("--context <json>", options.context)
+
+const addCalls = (program: Command, terminal: Terminal, finish: Finish): void => {
+  callFlags(program.command("call <tool>").description(commands.call))
+    .option("--plan", options.plan)
+    .option("--yes", options.yes)
+    .addOption(json())
+    .action(async (tool: string, flags) =>
+      finish(await (await import("./commands/call.ts")).run(tool, flags, terminal)),
+    )
+  callFlags(program.command("why <tool>").description(commands.why))
+    .addOption(json())
+    .action(async (tool: string, flags) => finish(await (await import("./commands/why.ts")).run(tool, flags, terminal)))
+}
+
+const addCatalogue = (program: Command, terminal: Terminal, finish: Finish): void => {
+  const listing = (name: string, description: string): Command =>
+    program.command(name).description(description).addOption(manifests()).addOption(backend()).addOption(json())
+  listing("tools", commands.tools).action(async (flags) =>
+    finish(await (await import("./commands/tools.ts")).run(flags, terminal)),
+  )
+  listing("drivers", commands.drivers).action(async (flags) =>
+    finish(await (await import("./commands/drivers.ts")).run(flags, terminal)),
+  )
+  program
+    .command("validate <path...>")
+    .description(commands.validate)
+    .option("--strict", options.strict)
+    .addOption(json())
+    .action(async (paths: string[], flags) =>
+      finish(await (await import("./commands/validate.ts")).run(paths, flags, terminal)),
+    )
+}
+
+const addEvidence = (program: Command, terminal: Terminal, finish: Finish): void => {
+  program
+    .command("doctor")
+    .description(commands.doctor)
+    .addOption(backend())
+    .addOption(json())
+    .action(async (flags) => finish(await (await import("./commands/doctor.ts")).run(flags, terminal)))
+  program
+    .command("receipts")
+    .description(commands.receipts)
+    .option("--call <id>", options.call)
+    .addOption(json())
+    .action(async (flags) => finish(await (await import("./commands/receipts.ts")).run(flags, terminal)))
+  program
+    .command("verify")
+    .description(commands.verify)
+    .addOption(json())
+    .action(async (flags) => finish(await (await import("./commands/verify.ts")).run(flags, terminal)))
+  program
+    .command("egress-proxy")
+    .description(commands.egressProxy)
+    .requiredOption("--policy <file>", options.policy)
+    .requiredOption("--listen <address>", options.listen)
+    .action(async (flags) => finish(await (await import("./commands/egress-proxy.ts")).run(flags, terminal)))
+}
+
+export const createProgram = (version: string, terminal: Terminal, finish: Finish): Command => {
+  const program = new Command("caisson")
+    .description(about)
+    .version(version, "--version", "the version of caisson")
+    .helpOption("--help", "this help")
+    .addHelpText("after", `\n${exitCodes}`)
+    .showSuggestionAfterError(true)
+    .showHelpAfterError(false)
+    .allowExcessArguments(false)
+    .configureOutput({ outputError: (text, write) => write(`caisson: ${text.replace(/^error: /, "")}`) })
+    .exitOverride()
+  addCalls(program, terminal, finish)
+  addCatalogue(program, terminal, finish)
+  addEvidence(program, terminal, finish)
+  for (const command of program.commands)
+    command
+      .version(version, "--version", "the version of caisson")
+      .helpOption("--help", "this help")
+      .allowExcessArguments(false)
+      .exitOverride()
+  return program
+}

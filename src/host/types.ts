@@ -65,7 +65,9 @@ export type Envelope =
   | (EnvelopeBase & { readonly ok: true; readonly value: JsonValue; readonly notes?: readonly string[] })
   | (EnvelopeBase & { readonly ok: false; readonly error: CallError; readonly notes?: readonly string[] })
 
-export type Availability = { readonly available: true; readonly version?: string } | { readonly available: false; readonly code: ReasonCode; readonly reason: string; readonly fix: string }
+export type Availability =
+  | { readonly available: true; readonly version?: string }
+  | { readonly available: false; readonly code: ReasonCode; readonly reason: string; readonly fix: string }
 
 export interface ToolListing {
   readonly contract: ToolContract

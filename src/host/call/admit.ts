@@ -137,7 +137,12 @@ const readWorkspace = (core: HostCore, named: string | undefined): Step<string> 
   try {
     accessSync(workspace, constants.R_OK | constants.X_OK)
   } catch {
-    return refuse("not_found", `the workspace ${workspace} is closed to this user`, {}, "name a folder that you can read")
+    return refuse(
+      "not_found",
+      `the workspace ${workspace} is closed to this user`,
+      {},
+      "name a folder that you can read",
+    )
   }
   if (isWithin(core.data, workspace))
     return refuse(

@@ -86,10 +86,17 @@ const envValue = text<string>((value) =>
   value.includes("\0") ? { fault: ["a value may not hold a NUL character", "remove it"] } : value,
 )
 
+const engineAddress = text<string>((value) =>
+  /^(unix:\/\/\/|tcp:\/\/)[^\s\0]+$/.test(value)
+    ? value
+    : { fault: ["an engine is named by a socket or an address", "write unix:///run/docker.sock or tcp://host:port"] },
+)
+
 interface Written {
   manifests: readonly string[]
   workspaces: readonly string[]
   backend: "namespace" | "docker"
+  docker: Partial<OperatorConfig["docker"]>
   limits: Partial<Limits>
   egress: Partial<OperatorConfig["egress"]>
   undeclaredEgress: "refuse" | "report"
@@ -114,6 +121,14 @@ const config = (folder: string): Field<Partial<Written>> => {
     manifests: ["manifests", list(path)],
     workspaces: ["workspaces", list(path)],
     backend: ["backend", oneOf("namespace", "docker")],
+    docker: [
+      "docker",
+      record<OperatorConfig["docker"]>({
+        engine: ["engine", engineAddress],
+        rootfs: ["rootfs", oneOf("host", "image")],
+        pool: ["pool", whole(0, 64)],
+      }),
+    ],
     limits: ["limits", limits],
     egress: [
       "egress",
@@ -155,13 +170,14 @@ export const readConfig = (source: string, file: string, folder: string): Config
   if (!parsed.ok) return { ok: false, diagnostics: report.diagnostics }
   const written = parsed.value === null ? {} : config(folder)(parsed.value, "", report)
   if (report.failed || written === undefined) return { ok: false, diagnostics: report.diagnostics }
-  const { egress, policyTags, approvals, ...rest } = written
+  const { egress, policyTags, approvals, docker, ...rest } = written
   return {
     ok: true,
     config: Object.freeze({
       ...defaultConfig,
       ...rest,
       file,
+      docker: Object.freeze({ ...defaultConfig.docker, ...docker }),
       egress: Object.freeze({ ...defaultConfig.egress, ...egress }),
       policyTags: Object.freeze({ ...defaultConfig.policyTags, ...policyTags }),
       approvals: Object.freeze({ ...defaultConfig.approvals, ...approvals }),

@@ -11,6 +11,14 @@ export interface OperatorConfig {
   /** roots that workspaces must lie in; absent: any folder of the user's */
   readonly workspaces?: readonly string[]
   readonly backend: "namespace" | "docker"
+  readonly docker: {
+    /** `unix://` or `tcp://`; absent: found as Docker's own tools find it */
+    readonly engine?: string
+    /** whose programs tools are: this machine's, or those of the runner image and drivers' packages on it */
+    readonly rootfs: "host" | "image"
+    /** containers kept ready for each kind of call, for hosts that live long; 0: none */
+    readonly pool: number
+  }
   /** named limits bind every call and are refused where they cannot be enforced */
   readonly limits: Partial<Limits>
   readonly egress: {
@@ -38,6 +46,7 @@ export interface OperatorConfig {
 export const defaultConfig: OperatorConfig = Object.freeze({
   manifests: Object.freeze([]),
   backend: "namespace",
+  docker: Object.freeze({ rootfs: "host", pool: 0 }),
   limits: Object.freeze({}),
   egress: Object.freeze({ services: Object.freeze({}), private: Object.freeze([]) }),
   undeclaredEgress: "report",

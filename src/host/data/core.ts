@@ -16,6 +16,7 @@ import { locateSystemProgram } from "../registry/program.ts"
 import type { DriverAvailability, RegisteredDriver } from "../registry/types.ts"
 import type { HealthStatus } from "../resolver/types.ts"
 import type { HostOptions } from "../types.ts"
+import type { DockerHostOptions } from "./docker.ts"
 import { readRegistry } from "./manifests.ts"
 import { openVersionStore } from "./versions.ts"
 
@@ -32,9 +33,9 @@ export interface CoreOptions {
 export interface OpenCore extends HostCore, AsyncDisposable {}
 
 /** Loaded when it is needed: a host that only lists or validates never loads a sandbox. */
-const makeBackend = async (name: "namespace" | "docker", data: string): Promise<SandboxBackend> => {
-  if (name === "docker") return (await import("../../sandbox/docker/backend.ts")).createDockerBackend({ data })
-  return (await import("../../sandbox/namespace/backend.ts")).createNamespaceBackend({ data })
+const makeBackend = async (name: "namespace" | "docker", options: DockerHostOptions): Promise<SandboxBackend> => {
+  if (name === "docker") return (await import("./docker.ts")).makeDockerBackend(options)
+  return (await import("../../sandbox/namespace/backend.ts")).createNamespaceBackend({ data: options.data })
 }
 
 const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> => {
@@ -84,7 +85,8 @@ export const openCore = async ({
   await using failed = new AsyncDisposableStack()
   const own = typeof wanted === "string"
   let made: Promise<SandboxBackend> | undefined
-  const backend = (): Promise<SandboxBackend> => (made ??= own ? makeBackend(wanted, data) : Promise.resolve(wanted))
+  const backend = (): Promise<SandboxBackend> =>
+    (made ??= own ? makeBackend(wanted, { data, config, registry: () => registry }) : Promise.resolve(wanted))
   if (warm) {
     const early = await backend()
     if (own) failed.use(early)

@@ -56,9 +56,17 @@ export const openDataFolder = (folder: string): string => {
       `chmod 700 ${folder}`,
     )
   const real = realpathSync(folder)
-  for (const part of ["audit", "keys", "homes", "calls", "tmp"]) {
-    mkdirSync(join(real, part), { recursive: true, mode: 0o700 })
-    chmodSync(join(real, part), 0o700)
+  try {
+    for (const part of ["audit", "keys", "homes", "calls", "tmp"]) {
+      mkdirSync(join(real, part), { recursive: true, mode: 0o700 })
+      chmodSync(join(real, part), 0o700)
+    }
+  } catch (error) {
+    throw new HostStartError(
+      "internal",
+      `the data folder ${folder} cannot be written: ${(error as Error).message}`,
+      "mend its permissions or free disk space, or set CAISSON_DATA to a folder that you can write",
+    )
   }
   return real
 }

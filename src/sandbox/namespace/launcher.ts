@@ -6,7 +6,7 @@
  * killed leaves nothing behind. It has no network at all: listeners made for a call are handed to the host.
  * Assumes: started by `launch.ts` with an IPC channel.
  */
-import { closeSync, existsSync, mkdirSync, readFileSync, rmdirSync, statfsSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, rmdirSync, statfsSync, statSync, writeFileSync } from "node:fs"
 import type { Server } from "node:net"
 import type { Socket as UdpSocket } from "node:dgram"
 import { join } from "node:path"
@@ -314,13 +314,6 @@ class Launcher {
     if (sandbox === undefined) throw new Error(`there is no sandbox ${id}`)
     return sandbox
   }
-
-  async dispose(): Promise<void> {
-    for (const offered of this.#parked.splice(0)) (await offered.catch(() => undefined))?.seat.dispose()
-    for (const id of [...this.#sandboxes.keys()]) this.discard(id)
-    await this.#owners.dispose()
-    closeSync(this.#home)
-  }
 }
 
 const answer = async (launcher: Launcher, message: RequestMessage): Promise<Answer> => {
@@ -370,9 +363,8 @@ const main = async (): Promise<void> => {
         if (active === 0) refill = setTimeout(() => launcher.park(), idleMs)
       })
   })
-  process.on("disconnect", () => {
-    launcher.dispose().finally(() => process.exit(0))
-  })
+  // The host is gone or done: with this process go every sandbox, mount and namespace.
+  process.on("disconnect", () => process.exit(0))
   launcher.park()
   await send({ kind: "ready", facts: launcher.facts() })
 }

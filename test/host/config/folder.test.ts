@@ -47,6 +47,14 @@ describe("the data folder", () => {
     expect(() => openDataFolder(root)).toThrow(expect.objectContaining({ code: "internal", fix: `chmod 700 ${root}` }))
   })
 
+  it("is refused when nothing can be made in it", () => {
+    writeFileSync(join(root, "audit"), "")
+    chmodSync(root, 0o700)
+    expect(() => openDataFolder(root)).toThrow(
+      expect.objectContaining({ code: "internal", message: expect.stringContaining("cannot be written") }),
+    )
+  })
+
   it("is refused when it is a file", () => {
     writeFileSync(join(root, "file"), "")
     expect(() => openDataFolder(join(root, "file"))).toThrow(expect.objectContaining({ code: "internal" }))
