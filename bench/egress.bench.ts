@@ -68,7 +68,6 @@ const quantile = (values: readonly number[], at: number): number =>
   values.toSorted((a, b) => a - b)[Math.floor(at * (values.length - 1))] ?? Number.NaN
 
 async function turn(generator: ChildProcess, way: Contender, row: Row): Promise<void> {
-  await measure(generator, way, { kind: "fresh", times: 50 })
   const one = await measure(generator, way, { kind: "pull", streams: 1, bytes })
   const many = await measure(generator, way, { kind: "pull", streams: 32, bytes })
   const connections = await measure(generator, way, { kind: "connections", workers: 16, ms: connectMs })
@@ -180,6 +179,8 @@ const rows = new Map(
     { one: 0, many: 0, connections: 0, p50: best, p99: best, fresh: best, cpuPerGb: best, cpuPerConnection: best },
   ]),
 )
+// Every way first gets as much work as compilers and pools need to settle.
+for (const way of ways) await measure(generator.child, way, { kind: "connections", workers: 16, ms: 2 * connectMs })
 for (let count = 0; count < turns; count += 1)
   for (const way of ways) await turn(generator.child, way, rows.get(way.name) as Row)
 report(rows)

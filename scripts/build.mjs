@@ -6,7 +6,7 @@
  * Does not: fail where TypeScript is not installed (`npm ci --omit=dev`): there is nothing to build with then.
  */
 import { spawnSync } from "node:child_process"
-import { existsSync, rmSync, utimesSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { findNode, isMain, root, say, stampOfBuild } from "./house.mjs"
 
@@ -24,6 +24,9 @@ export const build = () => {
   const startedAt = new Date()
   const run = spawnSync(node, [compiler, "-p", "tsconfig.build.json"], { cwd: root, stdio: ["ignore", 2, 2] })
   if (run.status !== 0) return "failed"
+  // What runs inside containers is no TypeScript and goes along as it is.
+  const isRunnerText = (path) => path === join(root, "src", "runner") || path.endsWith(".pl")
+  cpSync(join(root, "src", "runner"), join(root, "dist", "runner"), { recursive: true, filter: isRunnerText })
   // Sources saved while the compiler ran count as newer than this build.
   writeFileSync(stampOfBuild, "")
   utimesSync(stampOfBuild, startedAt, startedAt)

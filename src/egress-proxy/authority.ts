@@ -8,7 +8,7 @@
  */
 import { type IpAddress, parseIp } from "./address.ts"
 import type { ReasonCode } from "./reasons.ts"
-import { everyRule, firstBroken, type Rule, type RulesOff } from "./rules.ts"
+import { everyRule, firstBrokenUnless, type Rule, type RulesOff } from "./rules.ts"
 
 declare const brand: unique symbol
 export type HostName = string & { readonly [brand]: "HostName" }
@@ -49,6 +49,9 @@ export const nameRules: readonly Rule<string>[] = [
   { name: "name.numeric", code: "numeric_host", broken: (name) => /(^|\.)([0-9]+|0x[0-9a-f]*)$/.test(name) },
 ]
 
+/** Labels that start with a letter and are short; in all no longer than a name may be. Breaks none of the rules. */
+const plainName = /^(?=.{1,253}$)[a-z](?:[a-z0-9-]{0,30}[a-z0-9])?(?:\.[a-z](?:[a-z0-9-]{0,30}[a-z0-9])?)*$/
+
 function isEscapedHost(text: string): boolean {
   if (!text.includes("%")) return false
   return hostBytes.test(text.replace(escaped, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))))
@@ -60,14 +63,14 @@ export function parseHost(text: string, off: RulesOff = everyRule): Parsed<Host>
     const ip = text.endsWith("]") ? parseIp(text.slice(1, -1)) : undefined
     return ip?.family === 6 ? { ok: true, value: { kind: "ip", ip } } : refuse("bad_literal")
   }
-  const bytes = firstBroken(hostRules, text, off)
+  const bytes = firstBrokenUnless(hostBytes, hostRules, text, off)
   if (bytes !== undefined) return refuse(bytes)
   // `0` is how many programs spell the unspecified address; it is never allowed, so it is named as what it is.
-  const ip = parseIp(text === "0" ? "0.0.0.0" : text)
+  const ip = text.charCodeAt(0) > 57 ? undefined : parseIp(text === "0" ? "0.0.0.0" : text)
   if (ip?.family === 4) return { ok: true, value: { kind: "ip", ip } }
   const lower = text.toLowerCase()
   const name = lower.endsWith(".") ? lower.slice(0, -1) : lower
-  const shape = firstBroken(nameRules, name, off)
+  const shape = firstBrokenUnless(plainName, nameRules, name, off)
   if (shape !== undefined) return refuse(shape)
   return { ok: true, value: { kind: "name", name: name as HostName } }
 }

@@ -23,6 +23,8 @@ export interface ByteSource {
   release(): Buffer
 }
 
+const empty = Buffer.alloc(0)
+
 export const createByteSource = (socket: Duplex): ByteSource => new SocketSource(socket)
 
 class SocketSource implements ByteSource {
@@ -77,9 +79,9 @@ class SocketSource implements ByteSource {
   release(): Buffer {
     this.socket.pause()
     this.socket.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onEnd)
-    const rest = this.#held.length === 1 && this.#held[0] !== undefined ? this.#held[0] : Buffer.concat(this.#held)
+    const held = this.#held
     this.#held = []
-    return rest
+    return held.length <= 1 ? (held[0] ?? empty) : Buffer.concat(held)
   }
 
   #settle(read: Read): void {

@@ -13,7 +13,7 @@ import { linger } from "./linger.ts"
 import { serveSocks } from "./socks.ts"
 import { serveTunnel } from "./tunnel.ts"
 
-const established = "HTTP/1.1 200 Connection Established\r\n\r\n"
+const established = Buffer.from("HTTP/1.1 200 Connection Established\r\n\r\n")
 
 export async function serveConnection(gate: Gate, source: ByteSource): Promise<void> {
   const first = await source.read(gate.limits.silentMs)

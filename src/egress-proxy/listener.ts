@@ -1,11 +1,12 @@
 /**
  * The proxy's own listener: a TCP address or a Unix socket.
  *
- * Guarantees: a Unix socket is for its owner only and is removed afterwards; a TCP listener is known as the proxy's
+ * Guarantees: a Unix socket is for its owner only and is removed afterwards; one that a killed process left behind is
+ * replaced, one that somebody listens on, or another kind of file, is not. A TCP listener is known as the proxy's
  * own for as long as it listens, so that no request leads back to it. Rejects when it cannot listen.
  */
-import { chmod, unlink } from "node:fs/promises"
-import { createServer, type Socket } from "node:net"
+import { chmod, lstat, unlink } from "node:fs/promises"
+import { connect, createServer, type Socket } from "node:net"
 import { addressText, type Listen, listenAddress } from "./options.ts"
 import { registerListener } from "./self.ts"
 
@@ -18,12 +19,18 @@ export interface Bound {
 export async function listen(where: Listen, onConnection: (socket: Socket) => void): Promise<Bound> {
   const address = listenAddress(where)
   const server = createServer({ allowHalfOpen: true, noDelay: true }, onConnection)
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject)
-    server.listen({ ...address, backlog: 1024 }, () => {
-      server.off("error", reject)
-      resolve()
+  const begin = () =>
+    new Promise<void>((resolve, reject) => {
+      server.once("error", reject)
+      server.listen({ ...address, backlog: 1024 }, () => {
+        server.off("error", reject)
+        resolve()
+      })
     })
+  await begin().catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EADDRINUSE" || !("path" in address) || !(await isAbandoned(address.path))) throw error
+    await unlink(address.path)
+    await begin()
   })
   server.on("error", () => {})
   const stopped = () => new Promise<void>((resolve) => server.close(() => resolve()))
@@ -43,4 +50,22 @@ export async function listen(where: Listen, onConnection: (socket: Socket) => vo
     await stopped()
   }
   return { address: addressText(own.address, own.port), port: own.port, close: stop }
+}
+
+/** Is this a Unix socket that nobody listens on? */
+async function isAbandoned(path: string): Promise<boolean> {
+  if (
+    !(await lstat(path).then(
+      (file) => file.isSocket(),
+      () => false,
+    ))
+  )
+    return false
+  return new Promise((resolve) => {
+    const probe = connect(path)
+    probe
+      .once("connect", () => resolve(false))
+      .once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"))
+    probe.once("connect", () => probe.destroy())
+  })
 }

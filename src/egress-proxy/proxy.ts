@@ -112,7 +112,8 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
   const undo: (() => void | Promise<void>)[] = []
 
   type Serve = (socket: Socket) => void | Promise<void>
-  const accept = (serve: Serve, isProxy: (socket: Socket) => boolean, group?: Set<Socket>) => (socket: Socket) => {
+  type IsProxy = (socket: Socket) => boolean
+  const accept = (serve: Serve, isProxy: IsProxy, group?: Set<Socket>) => (socket: Socket) => {
     socket.on("error", () => {})
     if (closing !== undefined) return abort(socket)
     if (!hasRoom(gate, connections, limits)) {
@@ -134,7 +135,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
       abort(socket)
     })
   }
-  const attach = (server: Server, group: Set<Socket>, serve: Serve, isProxy = (_: Socket) => false) => {
+  const attach = (server: Server, group: Set<Socket>, serve: Serve, isProxy: IsProxy = () => false) => {
     const onConnection = accept(serve, isProxy, group)
     server.on("connection", onConnection)
     return (): void => {
@@ -149,8 +150,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
       attach(
         channel.proxy,
         group,
-        (socket) =>
-          isLoopback(socket) ? muxed(socket) : serveTransparent(gate, names, socket, socket.localPort ?? 0),
+        (socket) => (isLoopback(socket) ? muxed(socket) : serveTransparent(gate, names, socket, socket.localPort ?? 0)),
         isLoopback,
       ),
       ...[...channel.transparent].map(([port, server]) =>
@@ -179,7 +179,13 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     if (failed !== undefined) throw failed.reason
   }
 
-  const bound = options.listen === undefined ? undefined : await listen(options.listen, accept(muxed, () => true))
+  const bound =
+    options.listen === undefined
+      ? undefined
+      : await listen(
+          options.listen,
+          accept(muxed, () => true),
+        )
   if (bound !== undefined) undo.push(bound.close)
 
   return {

@@ -158,7 +158,7 @@ export const reasons = Object.freeze({
   upstream_error: broken("the upstream broke off or answered with a malformed response", "try again later"),
   upstream_timeout: broken("the upstream did not answer in time", "try again later", 504),
   client_tls: broken(
-    "the program broke off the TLS handshake, mostly because it does not trust this call's certificate authority",
+    "the program ended TLS without a request, mostly because it does not trust this call's certificate authority",
     "have the program trust the CA file that SSL_CERT_FILE names, and do not pin certificates",
   ),
   idle_timeout: broken("the connection was idle for too long", "send or receive something from time to time", 504),

@@ -5,6 +5,7 @@
  * other; nothing is buffered beyond the sockets' own high-water marks; every byte is counted before it goes on.
  * Resolves once both sockets are closed, the passage finished.
  */
+import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { deliverTo } from "./bulk.ts"
 import { abort, type Passage } from "./passages.ts"
@@ -42,14 +43,26 @@ export function relay({ client, upstream, passage, early, refuses }: RelayOption
   })
 }
 
-function pass(from: Duplex, to: Duplex, count: (chunk: Buffer) => boolean, closed: () => void): void {
+/** On the socket itself: it was closed because there was nothing left to say. */
+const wasDone = Symbol("wasDone")
+type Side = Duplex & { [wasDone]?: boolean }
+
+const isPlain = (side: Duplex): boolean => side.constructor === Socket
+
+function pass(from: Side, to: Side, count: (chunk: Buffer) => boolean, closed: () => void): void {
   const onDrain = () => from.resume()
   const onClose = () => {
     to.off("drain", onDrain)
     // Closed before its end was seen, or before all that was meant for it was delivered: the other side must not look
     // finished.
-    if (from.errored !== null || !from.readableEnded || !from.writableFinished) abort(to)
+    if (from.errored !== null || !from.readableEnded || !(from.writableFinished || from[wasDone] === true)) abort(to)
     closed()
+  }
+  const onEnd = () => {
+    // The last word either way, and all of it handed over: for a plain socket, closing says the same as ending first.
+    if (!to.readableEnded || to.writableLength > 0 || !isPlain(to)) return void to.end()
+    to[wasDone] = true
+    to.destroy()
   }
   if (from.destroyed) return queueMicrotask(onClose)
   const onChunk = (chunk: Buffer): void => {
@@ -61,8 +74,8 @@ function pass(from: Duplex, to: Duplex, count: (chunk: Buffer) => boolean, close
   })
   if (!isBulk) from.on("data", onChunk)
   to.on("drain", onDrain)
-  from.on("end", () => to.end())
+  from.on("end", onEnd)
   from.on("close", onClose)
-  if (from.readableEnded) to.end()
+  if (from.readableEnded) onEnd()
   from.resume()
 }

@@ -5,7 +5,8 @@
  * both are vetted; each question has its own time limit and takes no thread, so that one sandbox's slow names hold up
  * nobody else. A name that neither knows is a rejection.
  * Assumes: `/etc/resolv.conf` lists the servers; a change is noticed within half a minute.
- * Does not: cache, or ask other name services (mDNS, LDAP).
+ * Does not: cache, or ask other name services (mDNS, LDAP). Aliases (CNAME) are followed by the servers and not seen
+ * here, so they are not logged; what counts is the address they end in, and that is vetted.
  */
 import { Resolver } from "node:dns/promises"
 import { readFile, stat } from "node:fs/promises"

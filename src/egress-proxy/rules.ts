@@ -20,6 +20,16 @@ export function firstBroken<T>(rules: readonly Rule<T>[], value: T, off: RulesOf
   return undefined
 }
 
+/** The same, where a value that has `plainShape` cannot break any of the rules: most are known good by one look. */
+export function firstBrokenUnless(
+  plainShape: RegExp,
+  rules: readonly Rule<string>[],
+  value: string,
+  off: RulesOff,
+): ReasonCode | undefined {
+  return plainShape.test(value) ? undefined : firstBroken(rules, value, off)
+}
+
 /** Rules that stand in the code by themselves, where they need more than one value to judge. */
 export const standaloneRules = [
   "entry.host",

@@ -61,8 +61,11 @@ export async function serveIntercepted(
     },
   })
   const { end } = await interception.done
-  if (end === "sni_mismatch" || end === "client_tls")
-    gate.refuse({ protocol, target, code: end, rule: opened.grant.rule })
+  const { rule } = opened.grant
+  if (end === "sni_mismatch") gate.refuse({ protocol, target, code: "sni_mismatch", rule })
+  // Not one request, and it was not us who ended it.
+  if ((end === "client_tls" || end === "unused") && !opened.passage.finished)
+    gate.refuse({ protocol, target, code: "client_tls", rule })
   opened.passage.finish()
   opened.upstream.destroy()
 }

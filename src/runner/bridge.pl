@@ -5,8 +5,9 @@
 # process of the container is dead before the ending is reported; the tool cannot signal, read or impersonate
 # this process (it is process 1 and not dumpable, and its own descriptors close on exec).
 # Assumes: it is process 1 of its own process namespace, not root, with no_new_privs; perl needs no module.
-# Arguments: the folder with the named pipes job, status, in, out and err (a terminal, where the job wants one, lies
-# beside that folder), and the numbers of the system calls prctl, setsid, prlimit64 and pidfd_open on this machine.
+# Arguments: the folder with the named pipes job and status (a terminal, where the job wants one, lies beside that
+# folder), and the numbers of the system calls prctl, setsid, prlimit64 and pidfd_open on this machine.
+# The program's streams are pipes without a name, made here; the host takes its ends by their numbers, told at once.
 my ($dir, $prctl, $setsid, $prlimit, $pidfd_open) = @ARGV;
 $_ += 0 for $prctl, $setsid, $prlimit, $pidfd_open;
 my ($PR_SET_DUMPABLE, $PR_SET_SECCOMP, $MODE_FILTER, $TIOCSCTTY) = (4, 22, 2, 0x540e);
@@ -19,10 +20,8 @@ syscall($prctl, $PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 or exit 125;
 chdir("$dir/..") or exit 125;
 sysopen(STATUS, "$dir/status", 1) or exit 125;
 sysopen(JOB, "$dir/job", 0) or bail("job");
-sysopen(IN, "$dir/in", 0) or bail("in");
-sysopen(OUT, "$dir/out", 1) or bail("out");
-sysopen(ERR, "$dir/err", 1) or bail("err");
-report("R");
+pipe(IN, TO_IN) && pipe(FROM_OUT, OUT) && pipe(FROM_ERR, ERR) or bail("pipes");
+report(join(" ", "R", fileno(TO_IN), fileno(FROM_OUT), fileno(FROM_ERR)));
 
 sub take {
   my ($count, $bytes) = ($_[0], "");
@@ -44,6 +43,7 @@ my @env = fields();
 my @limits = fields();
 my $tty = number();
 
+close TO_IN; close FROM_OUT; close FROM_ERR;
 my $child = fork();
 bail("fork") unless defined $child;
 if ($child == 0) {

@@ -103,7 +103,37 @@ describe("budgets of a proxy", () => {
     await using test = await rig(upstream, { budgets: { bytesOut: 2_000 } })
     const client = test.client()
     client.send(`GET http://plain.good.test/?${"secret".repeat(1_000)} HTTP/1.1\r\nHost: plain.good.test\r\n\r\n`)
-    await client.closed
-    expect(test.verdicts.at(-1)).toMatchObject({ reason: "budget", rule: "budgets.bytesOut" })
+    const { text } = await client.closed
+    expect(text).toMatch(/^HTTP\/1\.1 429 /)
+    expect(text).toContain('"rule":"budgets.bytesOut"')
+    expect(test.verdicts.filter(({ reason }) => reason === "budget")).toMatchObject([{ rule: "budgets.bytesOut" }])
+    expect(test.proxy.counters().passages).toBe(0)
+  })
+
+  it("answers a request whose body or whose response goes over, as long as nothing was answered yet", async () => {
+    await using upstream = await startUpstream(
+      respond(`HTTP/1.1 200 OK\r\nX: ${"y".repeat(500)}\r\nContent-Length: 0\r\n\r\n`),
+    )
+    await using out = await rig(upstream, { budgets: { bytesOut: 500 } })
+    const sender = out.client()
+    sender.send(
+      `POST http://plain.good.test/ HTTP/1.1\r\nHost: plain.good.test\r\nContent-Length: 900\r\n\r\n${"z".repeat(900)}`,
+    )
+    expect((await sender.closed).text).toMatch(/^HTTP\/1\.1 429 [^]*budgets\.bytesOut/)
+    await using into = await rig(upstream, { budgets: { bytesIn: 200 } })
+    const reader = into.client()
+    reader.send("GET http://plain.good.test/ HTTP/1.1\r\nHost: plain.good.test\r\n\r\n")
+    expect((await reader.closed).text).toMatch(/^HTTP\/1\.1 429 [^]*budgets\.bytesIn/)
+  })
+
+  it("takes `Infinity` and any other long time for what it is", async () => {
+    await using upstream = await startUpstream(echo)
+    const resolve = (): Promise<string[]> => new Promise((done) => setTimeout(() => done(["93.184.216.34"]), 30))
+    for (const ms of [Number.POSITIVE_INFINITY, 2 ** 40]) {
+      await using test = await rig(upstream, { resolve, budgets: { connectTimeoutMs: ms, idleTimeoutMs: ms } })
+      const client = test.client()
+      client.send(tunnel("db.good.test:5432"))
+      await client.sees(established)
+    }
   })
 })

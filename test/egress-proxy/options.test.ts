@@ -1,4 +1,8 @@
 /** What users and operators write: refused with the field and the corrected spelling. */
+import { spawnSync } from "node:child_process"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { createEgressProxy } from "../../src/egress-proxy/index.ts"
 import { listenAddress, type PolicyInput, policyFrom } from "../../src/egress-proxy/options.ts"
@@ -79,5 +83,32 @@ describe("where a proxy listens", () => {
     await expect(createEgressProxy({ egress: [], listen: first.address ?? "" })).rejects.toMatchObject({
       code: "EADDRINUSE",
     })
+  })
+
+  it("takes over a Unix socket that a killed process left, and nothing that is in use or another file", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "caisson-listen-"))
+    try {
+      const left = join(folder, "left.sock")
+      const leave = `require("node:net").createServer().listen(${JSON.stringify(left)}, () => process.kill(process.pid, "SIGKILL"))`
+      expect(spawnSync(process.execPath, ["-e", leave]).signal).toBe("SIGKILL")
+      expect(existsSync(left)).toBe(true)
+      await using proxy = await createEgressProxy({ egress: [], listen: `unix:${left}` })
+      expect(proxy.address).toBe(`unix:${left}`)
+      await expect(createEgressProxy({ egress: [], listen: `unix:${left}` })).rejects.toMatchObject({
+        code: "EADDRINUSE",
+      })
+      const file = join(folder, "notes.txt")
+      writeFileSync(file, "keep me")
+      await expect(createEgressProxy({ egress: [], listen: `unix:${file}` })).rejects.toMatchObject({
+        code: "EADDRINUSE",
+      })
+      expect(readFileSync(file, "utf8")).toBe("keep me")
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+
+  it("says what is wrong with a list of entries that is none", async () => {
+    await expect(createEgressProxy({ egress: undefined as never })).rejects.toThrow(PolicyError)
   })
 })

@@ -1,9 +1,20 @@
 /** Requests and their responses over time, and clients that dribble, flood, or go away. */
+import type { Socket } from "node:net"
 import { describe, expect, it } from "vitest"
 import { echo, established, respond, rig, startUpstream, tunnel, until } from "./harness.ts"
 
 const idle = { connections: 0, passages: 0, pending: 0 }
 const get = "GET http://plain.good.test/ HTTP/1.1\r\nHost: plain.good.test\r\n\r\n"
+
+/** Answers once forty bytes of a body have come. */
+const respondAfterBody = (socket: Socket): void => {
+  let body = 0
+  socket.on("data", (chunk) => {
+    const text = chunk.toString("latin1")
+    body += text.includes("\r\n\r\n") ? text.length - text.indexOf("\r\n\r\n") - 4 : text.length
+    if (body === 40) socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+  })
+}
 
 describe("requests", () => {
   it("forwards the 100 that the client asked for, and the body after it", async () => {
@@ -180,6 +191,44 @@ describe("hostile clients", () => {
     await holder.sees(established)
     await strict.client().closed
     expect(strict.verdicts.at(-1)).toMatchObject({ decision: "infrastructure", reason: "too_many_connections" })
+  })
+
+  it("row 108: a connection over the cap hears why, in its own protocol, and few enough are told at once", async () => {
+    await using upstream = await startUpstream(echo)
+    await using test = await rig(upstream, { limits: { openConnections: 0, turnedAway: 2, lingerMs: 200 } })
+    const web = test.client()
+    web.send(tunnel("db.good.test:5432"))
+    expect((await web.closed).text).toMatch(/^HTTP\/1\.1 503 [^]*x-caisson-denied: too_many_connections/)
+    const socks = test.client()
+    socks.send("\x05\x01\x00")
+    expect((await socks.closed).text).toBe("\x05\xff")
+    const crowd = Array.from({ length: 8 }, () => test.client())
+    const ends = await Promise.all(crowd.map(({ closed }) => closed))
+    expect(ends.filter(({ reset }) => reset).length).toBeGreaterThanOrEqual(6)
+    expect(test.proxy.counters()).toMatchObject({ connections: 0, passages: 0 })
+  })
+
+  it("a body that ends before its length is bad framing, and never complete upstream", async () => {
+    let seen = ""
+    await using upstream = await startUpstream((socket) => socket.on("data", (chunk) => (seen += String(chunk))))
+    await using test = await rig(upstream)
+    const client = test.client()
+    client.send("POST http://plain.good.test/ HTTP/1.1\r\nHost: plain.good.test\r\nContent-Length: 10\r\n\r\nabc")
+    client.socket.end()
+    expect((await client.closed).text).toMatch(/^HTTP\/1\.1 400 [^]*bad_framing/)
+    expect(seen.length === 0 || seen.endsWith("\r\n\r\nabc") || seen.endsWith("\r\n\r\n")).toBe(true)
+  })
+
+  it("a long upload is not taken for a slow answer", async () => {
+    await using upstream = await startUpstream(respondAfterBody)
+    await using test = await rig(upstream, { limits: { responseHeadMs: 1_000 } })
+    const client = test.client()
+    client.send("POST http://plain.good.test/ HTTP/1.1\r\nHost: plain.good.test\r\nContent-Length: 40\r\n\r\n")
+    for (let sent = 0; sent < 40; sent += 4) {
+      client.send("abcd")
+      await new Promise((resolve) => setTimeout(resolve, 120))
+    }
+    expect(await client.sees(/ok$/)).toMatch(/^HTTP\/1\.1 200 /)
   })
 
   it("a client that goes away while its upstream is dialled leaves nothing behind", async () => {

@@ -105,6 +105,34 @@ describe("a secret bound to a host", () => {
     expect(test.proxy.counters().bytesOut).toBeGreaterThan(0)
   })
 
+  it("leaves a verdict when a method changes things, and when the program does not trust the authority", async () => {
+    await using upstream = await tlsUpstream()
+    await using test = await withSecrets(upstream)
+    const trusting = await secured(test)
+    await exchange(trusting, request(`Authorization: Bearer ${placeholder}\r\n`))
+    expect(test.verdicts.at(-1)).toMatchObject({ decision: "allow", protocol: "http", report: "read_only" })
+    const client = test.client()
+    client.send(tunnel("api.good.test:443"))
+    await client.sees(established)
+    client.socket.removeAllListeners("data")
+    client.socket.removeAllListeners("end")
+    const wary = connectTls({ socket: client.socket, servername: "api.good.test" })
+    await new Promise((resolve) => wary.once("error", resolve))
+    client.socket.destroy()
+    await until(() => test.verdicts.at(-1)?.reason === "client_tls", "the refused certificate is a verdict")
+    expect(test.verdicts.at(-1)).toMatchObject({ decision: "infrastructure", host: "api.good.test", port: 443 })
+  })
+
+  it("is not guessed about: a body in the clear that cannot be searched is refused as that", async () => {
+    await using upstream = await startUpstream(respond("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
+    await using test = await rig(upstream, { substitutions })
+    const client = test.client()
+    client.send(
+      "POST http://plain.good.test/ HTTP/1.1\r\nHost: plain.good.test\r\nContent-Encoding: x-own\r\nContent-Length: 1\r\n\r\na",
+    )
+    expect((await client.closed).text).toContain("x-caisson-denied: unsearchable_body")
+  })
+
   it("is counted exactly where there is a byte budget", async () => {
     await using upstream = await tlsUpstream()
     await using test = await withSecrets(upstream, { budgets: { bytesOut: 6_000 } })

@@ -50,6 +50,44 @@ describe("the verdict log", () => {
     expect(silent.verdicts[0]).not.toHaveProperty("hint")
   })
 
+  it("reports it as a field of its own, also for the first request inside a tunnel", async () => {
+    await using upstream = await startUpstream(respond("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
+    await using test = await rig(upstream)
+    const client = test.client()
+    client.send("CONNECT plain.good.test:80 HTTP/1.1\r\n\r\n")
+    client.send("POST / HTTP/1.1\r\nHost: plain.good.test\r\nContent-Length: 0\r\n\r\n")
+    await client.sees(/ok$/)
+    expect(test.verdicts).toMatchObject([{ protocol: "connect" }, { protocol: "http", report: "read_only" }])
+    expect(test.verdicts[0]).not.toHaveProperty("report")
+  })
+
+  it("collapses a flood of refusals into counts, and never an allow", () => {
+    const lines: { reason?: string; count?: number; decision?: string }[] = []
+    const logger = { info: (fields: object) => lines.push(fields), warn: (fields: object) => lines.push(fields) }
+    const seen: string[] = []
+    const log = createVerdictLog({
+      logger,
+      onVerdict: ({ reason }) => seen.push(reason),
+      denialRows: 5,
+      refusalLines: 3,
+    })
+    for (let count = 0; count < 50; count += 1) {
+      log.record({ protocol: "dns", code: "host_not_allowed", host: `${count}.evil.test` })
+      log.record({ protocol: "dns", code: "allowed", host: "api.good.test" })
+    }
+    log.record({ protocol: "http", code: "bad_byte" })
+    log.flush()
+    log.flush()
+    expect(seen).toHaveLength(101)
+    expect(lines.filter(({ decision }) => decision === "allow")).toHaveLength(50)
+    const refused = lines.filter(({ decision }) => decision !== "allow")
+    expect(refused.slice(0, 3).every(({ count }) => count === undefined)).toBe(true)
+    expect(refused.slice(3)).toEqual([
+      { decision: "deny", reason: "host_not_allowed", count: 47 },
+      { decision: "malformed", reason: "bad_byte", count: 1 },
+    ])
+  })
+
   it("adds denials up by reason and target, in bounded memory", () => {
     const log = createVerdictLog({ denialRows: 2, refusalLines: 10 })
     for (const host of ["a.test", "a.test", "b.test", "c.test", "d.test"])

@@ -144,9 +144,8 @@ export const privateEngine = (dir: string): PrivateEngine => {
 }
 
 const mayInstall = (): string | undefined => {
-  if (process.getuid?.() !== 0) return "no container engine answers, and only root can start one"
-  if (!existsSync("/usr/bin/apt-get"))
-    return "no container engine answers, and there is no apt to install docker.io with"
+  if (process.getuid?.() !== 0) return `${NO_ENGINE} answers, and only root can start one`
+  if (!existsSync("/usr/bin/apt-get")) return `${NO_ENGINE} answers, and there is no apt to install docker.io with`
   return undefined
 }
 const install = (): string | undefined => {
@@ -204,9 +203,14 @@ const livingRefs = (): string[] => {
   })
 }
 
+/** What every reason for the want of an engine begins with; `scripts/test.mjs` knows engine skips by it. */
+export const NO_ENGINE = "no container engine"
+
 let taken = 0
 /** Take a share of an engine. Dispose of it when the test file is done. */
 export const acquireEngine = async (): Promise<EngineOrReason> => {
+  if (process.env["CAISSON_NO_DOCKER"] === "1")
+    return { ok: false, reason: `${NO_ENGINE} is wanted: CAISSON_NO_DOCKER is set` }
   const there = await discoverEngine()
   if (there.ok && there.endpoint.socketPath !== undefined) {
     return { ok: true, socket: there.endpoint.socketPath, owned: false, [Symbol.asyncDispose]: async () => {} }
@@ -215,7 +219,7 @@ export const acquireEngine = async (): Promise<EngineOrReason> => {
   if (refusal !== undefined) return { ok: false, reason: refusal }
   return await withLock(async () => {
     const failed = install()
-    if (failed !== undefined) return { ok: false, reason: failed }
+    if (failed !== undefined) return { ok: false, reason: `${NO_ENGINE} can be installed: ${failed}` }
     const engine = privateEngine(shared)
     livingRefs()
     mkdirSync(refs, { recursive: true })
@@ -225,7 +229,7 @@ export const acquireEngine = async (): Promise<EngineOrReason> => {
       if (!(await answers(engine.socket))) await engine.start()
     } catch (error) {
       rmSync(ref, { force: true })
-      return { ok: false, reason: String(error) }
+      return { ok: false, reason: `${NO_ENGINE} can be started: ${(error as Error).message}` }
     }
     const release = (): Promise<void> =>
       withLock(async () => {

@@ -37,7 +37,12 @@ def copy(source, target):
 
 
 def tcp(control, address, port):
-    with socket.create_connection((address, port), 10) as dialled:
+    try:
+        dialled = socket.create_connection((address, port), 10)
+    except ConnectionResetError:
+        # Taken and reset before this program knew of it: a connection that ended at once.
+        return reply(control, {"value": True})
+    with dialled:
         dialled.settimeout(None)
         dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reply(control, {"value": True})

@@ -12,7 +12,7 @@ import type { BodyLength } from "./framing.ts"
 export type BodyPiece =
   | { readonly state: "bytes"; readonly bytes: Buffer }
   | { readonly state: "end" }
-  | { readonly state: "bad"; readonly code: "bad_chunk" | "head_timeout" }
+  | { readonly state: "bad"; readonly code: "bad_chunk" | "bad_framing" | "head_timeout" }
 
 export interface BodyReader {
   next(idleMs: number): Promise<BodyPiece>
@@ -20,6 +20,7 @@ export interface BodyReader {
 
 const end: BodyPiece = { state: "end" }
 const bad: BodyPiece = { state: "bad", code: "bad_chunk" }
+const tooShort: BodyPiece = { state: "bad", code: "bad_framing" }
 
 export function createBodyReader(source: ByteSource, length: BodyLength, limits: ProxyLimits): BodyReader {
   if (length.kind === "none") return { next: async () => end }
@@ -30,7 +31,7 @@ export function createBodyReader(source: ByteSource, length: BodyLength, limits:
 async function take(source: ByteSource, left: number, idleMs: number): Promise<BodyPiece> {
   const chunk = await source.read(idleMs)
   if (chunk === "timeout") return { state: "bad", code: "head_timeout" }
-  if (chunk === "end") return bad
+  if (chunk === "end") return tooShort
   source.unread(chunk.subarray(Math.min(left, chunk.length)))
   return { state: "bytes", bytes: chunk.subarray(0, left) }
 }
@@ -73,7 +74,7 @@ function chunked(source: ByteSource, limits: ProxyLimits): BodyReader {
         if (state === "done") return end
         if (state === "data") {
           const piece = await take(source, left, idleMs)
-          if (piece.state !== "bytes") return piece
+          if (piece.state !== "bytes") return piece === tooShort ? bad : piece
           left -= piece.bytes.length
           if (left === 0) state = "data-end"
           return piece

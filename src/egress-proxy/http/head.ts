@@ -7,7 +7,7 @@
  * Does not: judge the target (`target.ts`) or the body's length (`framing.ts`).
  */
 import type { Parsed } from "../authority.ts"
-import { everyRule, firstBroken, type Rule, type RulesOff } from "../rules.ts"
+import { everyRule, firstBroken, firstBrokenUnless, type Rule, type RulesOff } from "../rules.ts"
 
 export interface RequestHead {
   readonly method: string
@@ -44,17 +44,20 @@ export const headerRules: readonly Rule<string>[] = [
   { name: "header.value", code: "bad_header", broken: (line) => /[^\t\u0020-\u007e\u0080-\u00ff]/.test(line) },
 ]
 
+const plainLine = /^[A-Z]{3,7} [!-~]+ HTTP\/1\.[01]$/
+const plainHeader = /^[A-Za-z0-9-]+:[\t -~]*$/
+
 export function parseHead(bytes: Buffer, headerLines: number, off: RulesOff = everyRule): Parsed<RequestHead> {
   const text = bytes.toString("latin1")
   const whole = firstBroken(headRules, text, off)
   if (whole !== undefined) return { ok: false, code: whole }
-  const [line = "", ...lines] = text.split(/\r?\n/)
-  const first = firstBroken(requestLineRules, line, off)
+  const [line = "", ...lines] = text.split(off.has("head.line-ends") ? /\r?\n/ : "\r\n")
+  const first = firstBrokenUnless(plainLine, requestLineRules, line, off)
   if (first !== undefined) return { ok: false, code: first }
   if (lines.length > headerLines) return { ok: false, code: "head_too_large" }
   const headers: Header[] = []
   for (const header of lines) {
-    const code = firstBroken(headerRules, header, off)
+    const code = firstBrokenUnless(plainHeader, headerRules, header, off)
     if (code !== undefined) return { ok: false, code }
     const colon = header.indexOf(":")
     headers.push([header.slice(0, colon), trimmed(header, colon + 1)])
@@ -83,9 +86,11 @@ export interface HeadScanner {
   push(chunk: Buffer): HeadScan
 }
 
+const empty = Buffer.alloc(0)
+
 /** Finds the end of a head in bytes as they arrive, looking at each once, and refuses early what cannot become one. */
 export function createHeadScanner(headBytes: number): HeadScanner {
-  let held: Buffer = Buffer.alloc(0)
+  let held: Buffer = empty
   let size = 0
   let lineSeen = false
   const keep = (chunk: Buffer): void => {

@@ -120,9 +120,7 @@ const misuse = (where: MisusePlace, placeholder: string): Refusal => ({
 /** What a part of a body or a WebSocket message is refused with. One that cannot be searched is not guessed about. */
 export function refusalOf(step: BodyStep): Refusal | undefined {
   if (step.state === "misuse") return misuse("body", step.placeholder)
-  return step.state === "unscannable"
-    ? { code: "unsearchable_body", detail: step.reason }
-    : undefined
+  return step.state === "unscannable" ? { code: "unsearchable_body", detail: step.reason } : undefined
 }
 
 const no = (code: ReasonCode, detail?: string): HeadVerdict => ({

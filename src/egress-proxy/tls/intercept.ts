@@ -215,6 +215,10 @@ export function interceptTls(options: InterceptOptions): Interception {
         end = { end: "client_tls", code: error.code ?? "UNKNOWN" }
       }
     })
+    // A half-close has no meaning before there is a session.
+    tls.once("end", () => {
+      if (!secured) tls.destroy()
+    })
     tls.once("secure", () => {
       secured = true
       if (String((tls as TLSSocket & { servername?: unknown }).servername).toLowerCase() !== name) {

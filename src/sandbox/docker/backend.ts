@@ -16,6 +16,7 @@ import { rulesFor } from "../seccomp/rules.ts"
 import { openChannel } from "./channel.ts"
 import type { Endpoint } from "./discovery.ts"
 import { examineControls } from "./examine.ts"
+import { unfitVariable } from "./job-wire.ts"
 import { park, type ParkFailure } from "./parked.ts"
 import { DEFAULT_BUDGET, type Kind, Pool, type PoolBudget } from "./pool.ts"
 import { Prepared } from "./prepared.ts"
@@ -115,6 +116,15 @@ export class DockerBackend implements SandboxBackend {
         control: "cpu-share",
         message: "a CPU share cannot be enforced: the engine has no cpu controller",
         fix: "mount the cpu controller with CFS quotas",
+      }
+    }
+    const variable = unfitVariable(profile.env)
+    if (variable !== undefined) {
+      return {
+        ok: false,
+        control: "environment",
+        message: `the variable ${JSON.stringify(variable)} cannot be passed as it is`,
+        fix: "give it a name without `=`, and no NUL characters",
       }
     }
     void station.removals.retry()

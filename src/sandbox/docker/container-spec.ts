@@ -62,8 +62,12 @@ const MASKED = [
   "/proc/interrupts",
   "/proc/kallsyms",
   "/sys",
+  "/dev/mqueue",
 ]
 const READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
+
+/** The kernel's own defaults for a new network namespace, which engines widen: no low ports, no ping sockets. */
+const SYSCTLS = { "net.ipv4.ip_unprivileged_port_start": "1024", "net.ipv4.ping_group_range": "1 0" }
 
 interface Bind {
   readonly source: string
@@ -135,7 +139,8 @@ export const containerOptions = (profile: SandboxProfile, plan: ContainerPlan): 
       MemorySwap: limits.memoryBytes + limits.diskBytes,
       ...(limits.cpus === undefined ? {} : { NanoCpus: Math.round(limits.cpus * 1e9) }),
       Ulimits: [
-        { Name: "core", Soft: 0, Hard: 0 },
+        // Zero would let a core handler of the host (a pipe) have the tool's memory; one byte stops files and pipes alike.
+        { Name: "core", Soft: 1, Hard: 1 },
         { Name: "nofile", Soft: limits.openFiles, Hard: limits.openFiles },
         { Name: "memlock", Soft: 65_536, Hard: 65_536 },
         // Counted per user over all sandboxes, so no limit of a call's; named because Podman's default is refused
@@ -145,6 +150,7 @@ export const containerOptions = (profile: SandboxProfile, plan: ContainerPlan): 
       LogConfig: { Type: "none", Config: {} },
       RestartPolicy: { Name: "no", MaximumRetryCount: 0 },
       IpcMode: "private",
+      Sysctls: SYSCTLS,
       ...{ CgroupnsMode: "private" },
       ...(plan.usernsRemap ? { UsernsMode: "host" } : {}),
       MaskedPaths: MASKED,

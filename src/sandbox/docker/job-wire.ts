@@ -16,6 +16,11 @@ export interface WireJob {
   readonly tty: boolean
 }
 
+/** The name of a variable that no program can be given as it is. */
+export const unfitVariable = (env: WireJob["env"]): string | undefined =>
+  Object.entries(env).find(([name, value]) => name === "" || /[=\0]/.test(name) || value.includes("\0"))?.[0]
+export const hasUnfitArgument = (argv: readonly string[]): boolean => argv.some((word) => word.includes("\0"))
+
 const number = (value: number): Buffer => {
   const bytes = Buffer.alloc(4)
   bytes.writeUInt32LE(value)
@@ -51,14 +56,19 @@ export const encodeJob = (job: WireJob): Buffer => {
 export const STOP = Buffer.from("K")
 
 export type Status =
-  | { readonly word: "ready" }
+  /** the bridge's descriptors of the host's ends of the program's streams */
+  | { readonly word: "ready"; readonly streams: { readonly input: number; readonly out: number; readonly err: number } }
   | { readonly word: "ended"; readonly code: number; readonly signal: number }
   /** the program could not be started */
   | { readonly word: "unstartable"; readonly errno: number }
   | { readonly word: "failed"; readonly message: string }
 
 export const parseStatus = (line: string): Status => {
-  if (line === "R") return { word: "ready" }
+  const ready = /^R (\d{1,4}) (\d{1,4}) (\d{1,4})$/.exec(line)
+  if (ready !== null) {
+    const [input = -1, out = -1, err = -1] = ready.slice(1).map(Number)
+    return { word: "ready", streams: { input, out, err } }
+  }
   const ended = /^S (\d{1,5})$/.exec(line)
   if (ended !== null) {
     const raw = Number(ended[1])

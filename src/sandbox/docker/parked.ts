@@ -118,7 +118,7 @@ export const park = async (
     return giveUp({ ok: false as const, failure: { kind: "bridge" as const, message: "the container ended at once" } })
   }
   undo.push(() => closeSync(first))
-  const ready = await pipes.ready(READY_WITHIN_MS, () => !alive())
+  const ready = await pipes.ready(pid, READY_WITHIN_MS, () => !alive())
   if ("failed" in ready)
     return giveUp({ ok: false as const, failure: { kind: "bridge" as const, message: ready.failed } })
   undo.push(() => ready.close())

@@ -1,9 +1,11 @@
 /**
- * The five named pipes between the host and one container's bridge: job, status, in, out, err.
+ * The pipes between the host and one container's bridge: job and status, which have names until the bridge is ready,
+ * and the program's three streams, which the bridge makes and which never have one.
  *
- * Guarantees: until the bridge says it is ready the host holds both ends, so neither side can block on opening or
- * mistake "not yet" for the end; from then on it holds its own end alone, so the end of a stream is the end of the
- * container's. Output is read with the pipe's own backpressure; the engine is not in the way of a byte.
+ * Guarantees: until the bridge says it is ready the host holds both ends of the named ones, so neither side can block
+ * on opening or mistake "not yet" for the end; from then on it holds its own end alone, so the end of a stream is the
+ * end of the container's. Output is read with the pipe's own backpressure; the engine is not in the way of a byte.
+ * Assumes: the bridge is the process with the given pid, alive and the first of its container; this process is root.
  */
 import { closeSync, constants, openSync, readSync } from "node:fs"
 import { chownSync } from "node:fs"
@@ -13,9 +15,9 @@ import { setTimeout as pause } from "node:timers/promises"
 import koffi from "koffi"
 import { parseStatus, type Status } from "./job-wire.ts"
 
-const NAMES = ["job", "status", "in", "out", "err"] as const
+const NAMES = ["job", "status"] as const
 type Name = (typeof NAMES)[number]
-const hostWrites = (name: Name): boolean => name === "job" || name === "in"
+const hostWrites = (name: Name): boolean => name === "job"
 
 let native: ((path: string, mode: number) => number) | undefined
 const mkfifo = (path: string): void => {
@@ -36,8 +38,8 @@ export interface ReadyPipes {
   readonly close: () => void
 }
 export interface OpenPipes {
-  /** Wait for the bridge's first word; `gone` tells whether the container died meanwhile. */
-  ready(withinMs: number, gone: () => boolean): Promise<ReadyPipes | { readonly failed: string }>
+  /** Wait for the first word of the bridge, process `pid`; `gone` tells whether the container died meanwhile. */
+  ready(pid: number, withinMs: number, gone: () => boolean): Promise<ReadyPipes | { readonly failed: string }>
   close(): void
 }
 
@@ -73,6 +75,30 @@ const streamOf = (fd: number, writable: boolean): Socket => {
   // A reader that closed early is the tool's business, not an error of ours.
   stream.on("error", () => stream.destroy())
   return stream
+}
+
+/** The host's ends of pipes that another process made. */
+const openStreams = (
+  pid: number,
+  { input, out, err }: Readonly<Record<"input" | "out" | "err", number>>,
+): Record<"input" | "out" | "err", Socket> => {
+  const opened: number[] = []
+  const open = (fd: number, flags: number): number => {
+    const own = openSync(`/proc/${pid}/fd/${fd}`, flags | constants.O_NONBLOCK)
+    opened.push(own)
+    return own
+  }
+  try {
+    const ends = [
+      open(input, constants.O_WRONLY),
+      open(out, constants.O_RDONLY),
+      open(err, constants.O_RDONLY),
+    ] as const
+    return { input: streamOf(ends[0], true), out: streamOf(ends[1], false), err: streamOf(ends[2], false) }
+  } catch (error) {
+    for (const fd of opened) closeSync(fd)
+    throw error
+  }
 }
 
 /** Make the pipes in `dir` for the container's user and open them. */
@@ -114,7 +140,7 @@ export const openPipes = (dir: string, owner: number): OpenPipes => {
     }
     return undefined
   }
-  const settle = (): ReadyPipes => {
+  const settle = (streams: Record<"input" | "out" | "err", Socket>): ReadyPipes => {
     const own = new Map<Name, Socket>()
     for (const [name, { reader, writer }] of ends) {
       const writes = hostWrites(name)
@@ -124,22 +150,27 @@ export const openPipes = (dir: string, owner: number): OpenPipes => {
     ends.clear()
     const stream = (name: Name): Socket => own.get(name) as Socket
     const close = (): void => {
-      for (const each of own.values()) each.destroy()
+      for (const each of [...own.values(), ...Object.values(streams)]) each.destroy()
     }
     return {
       job: stream("job"),
-      input: stream("in"),
-      out: stream("out"),
-      err: stream("err"),
+      ...streams,
       nextStatus: statusLines(stream("status")),
       close,
     }
   }
   return {
-    async ready(withinMs, gone) {
+    async ready(pid, withinMs, gone) {
       const word = await firstWord(withinMs, gone)
       const status = word === undefined ? undefined : parseStatus(word)
-      if (status?.word === "ready") return settle()
+      if (status?.word === "ready") {
+        try {
+          return settle(openStreams(pid, status.streams))
+        } catch (error) {
+          closeAll()
+          return { failed: `the bridge's pipes cannot be opened: ${(error as Error).message}` }
+        }
+      }
       closeAll()
       if (status === undefined) return { failed: "the bridge did not report; the container ended or never began" }
       return { failed: status.word === "failed" ? `the bridge failed at ${status.message}` : `the bridge said ${word}` }

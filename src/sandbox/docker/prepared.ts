@@ -16,6 +16,7 @@ import { LayerUnavailable, type OwnerMaps } from "../workspace-layer.ts"
 import type { OpenChannel } from "./channel.ts"
 import type { EngineWatch } from "./engine-watch.ts"
 import { Exited, type ExitedOptions, type Layers } from "./exited.ts"
+import { hasUnfitArgument } from "./job-wire.ts"
 import type { ParkedContainer } from "./parked.ts"
 import { sealedRun } from "./sealed-run.ts"
 
@@ -85,6 +86,14 @@ export class Prepared implements PreparedSandbox {
     }
     let layers: Layers | undefined
     try {
+      if (hasUnfitArgument(job.argv)) {
+        return giveUp({
+          ok: false,
+          control: "arguments",
+          message: "an argument holds a NUL character, which no program can be given",
+          fix: "remove it",
+        })
+      }
       let workspace: string
       try {
         workspace = realpathSync(job.workspace)

@@ -64,7 +64,7 @@ const wireJob = (profile: SandboxProfile, job: Job, filter: Uint8Array): WireJob
   folder: "/workspace",
   filter,
   argv: job.argv,
-  env: profile.env,
+  env: { ...profile.env, PWD: "/workspace" },
   limits: [
     { resource: RLIMIT.FSIZE, value: BigInt(profile.limits.diskBytes) },
     ...(profile.limits.cpuMs === undefined

@@ -187,8 +187,9 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
     },
     async close() {
       if (ended) return gone
+      // Nothing in a launcher needs a farewell: with it go every sandbox, mount and namespace.
       child.ref()
-      if (child.connected) child.disconnect()
+      child.kill("SIGKILL")
       await gone
     },
   }

@@ -210,6 +210,16 @@ export const http: readonly EgressCase[] = [
     upstream: "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n",
     clientHas: ["HTTP/1.1 502 "],
   }),
+  one(94, "more interim responses than anyone needs, and the answer, in one segment", plain(), "upstream_error", {
+    wireOnly: true,
+    upstream: `${"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(40)}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`,
+    clientHas: ["HTTP/1.1 502 "],
+  }),
+  one(94, "a response of another HTTP version", plain(), "upstream_error", {
+    wireOnly: true,
+    upstream: "HTTP/2.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    clientHas: ["HTTP/1.1 502 "],
+  }),
   one(94, "a body chunk that is none", `${post("Transfer-Encoding: chunked")}zz\r\nabc\r\n`, "bad_chunk", {
     wireOnly: true,
   }),

@@ -30,6 +30,7 @@ describe("a request that passes", () => {
         Authorization: `Bearer ${token}`,
         "x-caisson-forged": "1",
         "Proxy-Authorization": "x",
+        Via: "1.0 forged",
         TE: "trailers",
         "X-Keep": "1",
       },
@@ -42,7 +43,7 @@ describe("a request that passes", () => {
     expect(header(seen.raw, "authorization")).toEqual([`Bearer ${value}`])
     expect(header(seen.raw, "host")).toEqual([name])
     expect(header(seen.raw, "x-keep")).toEqual(["1"])
-    expect(["x-caisson-forged", "proxy-authorization", "te"].flatMap((key) => header(seen.raw, key))).toEqual([])
+    expect(["x-caisson-forged", "proxy-authorization", "te", "via"].flatMap((key) => header(seen.raw, key))).toEqual([])
     expect(codes).toEqual(["allowed"])
   })
 

@@ -62,7 +62,7 @@ export const races: readonly EscapeCase[] = [
     language: "python",
     source: `
 for n in range(40): put("/workspace/docs/n%d" % n, "by the program")`,
-    effects: ["create", "mkdir", "modify"],
+    effects: ["create", "delete", "mkdir", "modify"],
     prepare({ workspace }) {
       mkdirSync(`${workspace}/spare`)
     },

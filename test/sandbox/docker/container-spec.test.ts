@@ -58,7 +58,7 @@ describe("a container's settings", () => {
     expect(host.Ulimits).toEqual(
       expect.arrayContaining([
         { Name: "nofile", Soft: 33, Hard: 33 },
-        { Name: "core", Soft: 0, Hard: 0 },
+        { Name: "core", Soft: 1, Hard: 1 },
       ]),
     )
   })

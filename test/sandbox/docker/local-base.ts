@@ -70,8 +70,12 @@ const withLibraries = (path: string): string[] => {
   return [...names]
 }
 
-/** `mark` makes the image, and whatever is built on it, a new one. */
-export const localBase = async (mark: string): Promise<ImageArchive> => {
+/** `mark` makes the image, and whatever is built on it, a new one; `sources` is its apt's list. */
+export const localBase = async (
+  mark: string,
+  sources = "",
+  repository = "caisson/test-base",
+): Promise<ImageArchive> => {
   const found = new Set<string>()
   for (const path of [...programs.map((name) => `/usr/bin/${name}`), ...helpers, process.execPath])
     for (const file of withLibraries(path)) found.add(file)
@@ -111,27 +115,28 @@ export const localBase = async (mark: string): Promise<ImageArchive> => {
   ].map((path) => ({ path: `${path}/`, mode: 0o755 }))
   const texts: LayerEntry[] = Object.entries({
     "var/lib/dpkg/status": "",
+    "etc/apt/sources.list": sources,
     "etc/passwd": "root:x:0:0:root:/root:/bin/sh\n",
     "etc/group": "root:x:0:\n",
     "etc/os-release": `NAME=${mark}\n`,
   }).map(([path, text]) => ({ path, mode: 0o644, content: Buffer.from(text) }))
   return imageArchive([await layerOf([...links, ...dirs, ...texts]), files], {
     architecture: process.arch === "arm64" ? "arm64" : "amd64",
-    repository: "caisson/test-base",
-    tag: mark,
+    repository,
+    tag: repository === "caisson/base" ? "bookworm" : mark,
     env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
   })
 }
 
-/** Path → content of a repository with the package `greeter`, which installs /usr/bin/greet. */
-export const localRepository = (): ReadonlyMap<string, Buffer> => {
+/** Path → content of a repository with one package, which installs /usr/bin/greet. */
+export const localRepository = (name = "greeter"): ReadonlyMap<string, Buffer> => {
   const dir = mkdtempSync(join(tmpdir(), "caisson-repo-"))
   try {
     const root = join(dir, "greeter")
     mkdirSync(join(root, "DEBIAN"), { recursive: true })
     mkdirSync(join(root, "usr/bin"), { recursive: true })
     const architecture = execFileSync("dpkg", ["--print-architecture"], { encoding: "utf8" }).trim()
-    const control = `Package: greeter\nVersion: 1.0\nArchitecture: ${architecture}\nMaintainer: nobody <nobody@good.test>\nDescription: greets\n`
+    const control = `Package: ${name}\nVersion: 1.0\nArchitecture: ${architecture}\nMaintainer: nobody <nobody@good.test>\nDescription: greets\n`
     writeFileSync(join(root, "DEBIAN/control"), control)
     writeFileSync(join(root, "usr/bin/greet"), "#!/usr/bin/sh\necho greetings\n")
     chmodSync(join(root, "usr/bin/greet"), 0o755)

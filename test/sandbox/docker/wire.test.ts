@@ -61,7 +61,8 @@ describe("the job's wire", () => {
   })
 
   it.each([
-    ["R", { word: "ready" }],
+    ["R 5 6 8", { word: "ready", streams: { input: 5, out: 6, err: 8 } }],
+    ["R", { word: "failed", message: 'an unknown status: "R"' }],
     ["S 0", { word: "ended", code: 0, signal: 0 }],
     ["S 768", { word: "ended", code: 3, signal: 0 }],
     ["S 9", { word: "ended", code: 0, signal: 9 }],
