@@ -15,14 +15,39 @@ const folder = realpathSync(mkdtempSync(join(tmpdir(), "caisson-bench-")))
 const manifests = fileURLToPath(new URL("./manifests", import.meta.url))
 const finished = (command: string, args: readonly string[]): Promise<void> =>
   new Promise((resolve, reject) => {
-    const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], env: { PATH: process.env.PATH ?? "/usr/bin", HOME: process.env.HOME ?? "/" } })
+    const child = spawn(command, args, {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { PATH: process.env.PATH ?? "/usr/bin", HOME: process.env.HOME ?? "/" },
+    })
     child.stdout.resume()
     child.stderr.resume()
     child.once("error", reject)
     child.once("close", (code) => (code === 0 ? resolve() : reject(new Error(`${command} ended with ${code}`))))
   })
 const bwrap = (...command: string[]): (() => Promise<void>) => {
-  const view = ["--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+  const view = [
+    "--ro-bind",
+    "/usr",
+    "/usr",
+    "--ro-bind",
+    "/etc",
+    "/etc",
+    "--symlink",
+    "usr/bin",
+    "/bin",
+    "--symlink",
+    "usr/lib",
+    "/lib",
+    "--symlink",
+    "usr/lib64",
+    "/lib64",
+    "--proc",
+    "/proc",
+    "--dev",
+    "/dev",
+    "--tmpfs",
+    "/tmp",
+  ]
   return () => finished("/usr/bin/bwrap", ["--unshare-all", ...view, ...command])
 }
 const installed = (name: string): boolean => spawnSync("sh", ["-c", `command -v ${name}`]).status === 0
@@ -40,10 +65,20 @@ const peers = async (program: string, ...args: string[]): Promise<Subject[]> => 
   }
   await offer("srt (sandbox-runtime CLI)", "srt", [program, ...args])
   await offer("codex sandbox", "codex", ["sandbox", "linux", program, ...args])
-  await offer("docker run --network none", "docker", ["run", "--rm", "--network", "none", "caisson-bench", program, ...args])
+  await offer("docker run --network none", "docker", [
+    "run",
+    "--rm",
+    "--network",
+    "none",
+    "caisson-bench",
+    program,
+    ...args,
+  ])
   return found
 }
-const ratio = (rows: readonly Measured[], name: string, base: string): number => (rows.find((row) => row.name === name)?.median ?? Number.NaN) / (rows.find((row) => row.name === base)?.median ?? Number.NaN)
+const ratio = (rows: readonly Measured[], name: string, base: string): number =>
+  (rows.find((row) => row.name === name)?.median ?? Number.NaN) /
+  (rows.find((row) => row.name === base)?.median ?? Number.NaN)
 
 try {
   const workspace = join(folder, "workspace")
@@ -53,12 +88,26 @@ try {
     const result = await host.call({ tool, input: {}, workspace: where, user: "bench", approve: true })
     if (!result.ok) throw new Error(`${tool}: ${result.error.code} ${result.error.message}`)
   }
-  const trueRows = await interleave([{ name: "bwrap --unshare-all", run: bwrap("/bin/true") }, { name: "caisson host.call", run: call("bench.true", workspace) }, ...(await peers("true"))], rounds)
+  const trueRows = await interleave(
+    [
+      { name: "bwrap --unshare-all", run: bwrap("/bin/true") },
+      { name: "caisson host.call", run: call("bench.true", workspace) },
+      ...(await peers("true")),
+    ],
+    rounds,
+  )
   printTable("true", trueRows, "bwrap --unshare-all")
   bar("a sealed call of true", ratio(trueRows, "caisson host.call", "bwrap --unshare-all"), 2)
 
   if (existsSync("/usr/bin/node") || existsSync("/usr/local/bin/node")) {
-    const nodeRows = await interleave([{ name: "bwrap --unshare-all", run: bwrap("node", "-e", "0") }, { name: "caisson host.call", run: call("bench.node", workspace) }, ...(await peers("node", "-e", "0"))], Math.ceil(rounds / 2))
+    const nodeRows = await interleave(
+      [
+        { name: "bwrap --unshare-all", run: bwrap("node", "-e", "0") },
+        { name: "caisson host.call", run: call("bench.node", workspace) },
+        ...(await peers("node", "-e", "0")),
+      ],
+      Math.ceil(rounds / 2),
+    )
     printTable("node -e 0", nodeRows, "bwrap --unshare-all")
   }
 
@@ -72,7 +121,13 @@ try {
     return at
   }
   const [small, large] = [workspaceOf(1000), workspaceOf(50_000)]
-  const effectRows = await interleave([{ name: "ten changes in 1 k files", run: call("bench.ten", small) }, { name: "ten changes in 50 k files", run: call("bench.ten", large) }], rounds)
+  const effectRows = await interleave(
+    [
+      { name: "ten changes in 1 k files", run: call("bench.ten", small) },
+      { name: "ten changes in 50 k files", run: call("bench.ten", large) },
+    ],
+    rounds,
+  )
   printTable("effects, judged and committed", effectRows, "ten changes in 1 k files")
   bar("50 k files", ratio(effectRows, "ten changes in 50 k files", "ten changes in 1 k files"), 1.3)
 } finally {

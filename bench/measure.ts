@@ -8,7 +8,8 @@ export interface Measured {
   readonly median: number
   readonly p90: number
 }
-const quantile = (sorted: readonly number[], q: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN
+const quantile = (sorted: readonly number[], q: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN
 
 /** Run every subject in turn, `rounds` times, with a short rest so that one's clean-up is not another's cost. */
 export const interleave = async (subjects: readonly Subject[], rounds: number, restMs = 25): Promise<Measured[]> => {
@@ -30,7 +31,10 @@ export const interleave = async (subjects: readonly Subject[], rounds: number, r
 export const printTable = (title: string, rows: readonly Measured[], base: string): void => {
   const reference = rows.find(({ name }) => name === base)?.median ?? Number.NaN
   console.log(`\n${title} (median ms · p90 · ratio to ${base})`)
-  for (const { name, median, p90 } of rows) console.log(`  ${name.padEnd(44)} ${median.toFixed(2).padStart(9)} ${p90.toFixed(2).padStart(9)} ${(median / reference).toFixed(2).padStart(7)}`)
+  for (const { name, median, p90 } of rows)
+    console.log(
+      `  ${name.padEnd(44)} ${median.toFixed(2).padStart(9)} ${p90.toFixed(2).padStart(9)} ${(median / reference).toFixed(2).padStart(7)}`,
+    )
 }
 export const bar = (text: string, ratio: number, limit: number): void => {
   console.log(`  ${ratio <= limit ? "met " : "MISSED"} ${text}: ${ratio.toFixed(2)} (bar ${limit})`)

@@ -12,9 +12,21 @@ import * as canaries from "./canaries.ts"
 
 const perl = "/usr/bin/perl"
 const mebibyte = 1024 * 1024
-const canaryLimits: Limits = { wallMs: 20_000, memoryBytes: 256 * mebibyte, pids: 64, diskBytes: 32 * mebibyte, outputBytes: 256 * 1024, openFiles: 256 }
+const canaryLimits: Limits = {
+  wallMs: 20_000,
+  memoryBytes: 256 * mebibyte,
+  pids: 64,
+  diskBytes: 32 * mebibyte,
+  outputBytes: 256 * 1024,
+  openFiles: 256,
+}
 
-const profileFor = (overrides: Partial<Omit<SandboxProfile, "executables" | "limits">> & { children?: boolean; limits?: Partial<Limits> } = {}): SandboxProfile => ({
+const profileFor = (
+  overrides: Partial<Omit<SandboxProfile, "executables" | "limits">> & {
+    children?: boolean
+    limits?: Partial<Limits>
+  } = {},
+): SandboxProfile => ({
   executables: { program: realpathSync(perl), children: overrides.children ?? true, spawn: { perl }, bundles: {} },
   view: { read: ["**"], deny: [] },
   write: ["**"],
@@ -34,14 +46,23 @@ const listen = (server: Server, target: { port: number; host: string } | { path:
 
 /** Advice where a control does not hold, by control. */
 const advice: Readonly<Record<string, string>> = {
-  "memory-limit": "run as root, or give this user a delegated cgroup (`systemd-run --user --scope -p Delegate=yes caisson …`)",
+  "memory-limit":
+    "run as root, or give this user a delegated cgroup (`systemd-run --user --scope -p Delegate=yes caisson …`)",
   "process-limit": "run as root or with a delegated cgroup",
 }
 
 type RunCanary = (source: string, profile: SandboxProfile) => Promise<ExitedSandbox>
 
 export const examine = async (backend: SandboxBackend): Promise<ControlReport[]> => {
-  if (!existsSync(perl)) return [{ control: "canaries", state: "absent", evidence: "perl is not installed, so no canary can run", fix: "sudo apt-get install perl-base" }]
+  if (!existsSync(perl))
+    return [
+      {
+        control: "canaries",
+        state: "absent",
+        evidence: "perl is not installed, so no canary can run",
+        fix: "sudo apt-get install perl-base",
+      },
+    ]
   const folder = mkdtempSync(join(tmpdir(), "caisson-doctor-"))
   const workspace = join(folder, "workspace")
   const reached: string[] = []
@@ -55,12 +76,20 @@ export const examine = async (backend: SandboxBackend): Promise<ControlReport[]>
     await listen(tcp, { port: 0, host: "127.0.0.1" })
     await listen(abstract, { path: `\0${abstractName}` })
     const address = tcp.address()
-    const bait = { file: join(folder, "bait"), port: typeof address === "object" && address !== null ? address.port : 0, abstractName, unlisted: "/usr/bin/id" }
+    const bait = {
+      file: join(folder, "bait"),
+      port: typeof address === "object" && address !== null ? address.port : 0,
+      abstractName,
+      unlisted: "/usr/bin/id",
+    }
     const reports: ControlReport[] = []
     const run: RunCanary = async (source, profile) => {
       const prepared = await backend.prepare(profile)
       if (!prepared.ok) throw new Refused(prepared.control, prepared.message, prepared.fix)
-      const exited = await prepared.run({ argv: [perl, "-e", source], stdin: new Uint8Array(), workspace }, AbortSignal.timeout(60_000))
+      const exited = await prepared.run(
+        { argv: [perl, "-e", source], stdin: new Uint8Array(), workspace },
+        AbortSignal.timeout(60_000),
+      )
       if (!exited.ok) throw new Refused(exited.control, exited.message, exited.fix)
       return exited
     }
@@ -89,47 +118,105 @@ class Refused extends Error {
   }
 }
 
-const report = (control: string, held: boolean, evidence: string, weak: "absent" | "degraded" = "absent"): ControlReport => ({
+const report = (
+  control: string,
+  held: boolean,
+  evidence: string,
+  weak: "absent" | "degraded" = "absent",
+): ControlReport => ({
   control,
   state: held ? "enforced" : weak,
   evidence,
-  ...(held ? {} : { fix: advice[control] ?? "do not run untrusted tools here; report this with the output of `caisson doctor --json`" }),
+  ...(held
+    ? {}
+    : {
+        fix:
+          advice[control] ?? "do not run untrusted tools here; report this with the output of `caisson doctor --json`",
+      }),
 })
 
-const tryAttempts = async (run: RunCanary, bait: canaries.Bait, workspace: string, reached: string[], reports: ControlReport[]): Promise<void> => {
+const tryAttempts = async (
+  run: RunCanary,
+  bait: canaries.Bait,
+  workspace: string,
+  reached: string[],
+  reports: ControlReport[],
+): Promise<void> => {
   await using exited = await run(canaries.attempts(bait), profileFor())
   const text = Buffer.from(exited.stdout.bytes).toString("utf8")
   const findings = canaries.parseFindings(text)
   if (exited.ending.by !== "exit" || exited.ending.code !== 0) {
     const said = Buffer.from(exited.stderr.bytes).toString("utf8").trim()
-    throw new Refused("sandbox", `the canary did not finish: ${JSON.stringify(exited.ending)} ${said}`, "see the message")
+    throw new Refused(
+      "sandbox",
+      `the canary did not finish: ${JSON.stringify(exited.ending)} ${said}`,
+      "see the message",
+    )
   }
   for (const control of new Set(findings.map((finding) => finding.control))) {
     if (control === "workspace-writable") continue
     const own = findings.filter((finding) => finding.control === control)
     const broken = own.filter((finding) => !finding.held)
-    reports.push(report(control, broken.length === 0, (broken.length > 0 ? broken : own).map((finding) => finding.saw).join("; ")))
+    reports.push(
+      report(control, broken.length === 0, (broken.length > 0 ? broken : own).map((finding) => finding.saw).join("; ")),
+    )
   }
-  reports.push(report("network-isolated-outside", reached.length === 0, reached.length === 0 ? "no connection arrived at the host's listeners" : `arrived: ${reached.join(", ")}`))
+  reports.push(
+    report(
+      "network-isolated-outside",
+      reached.length === 0,
+      reached.length === 0 ? "no connection arrived at the host's listeners" : `arrived: ${reached.join(", ")}`,
+    ),
+  )
   const named = exited.denied.some((denial) => denial.layer === "egress" && denial.target === "192.0.2.1:443")
-  reports.push(report("attempts-named", named, named ? "the dial to 192.0.2.1:443 is in `denied`" : "a stopped dial was not reported"))
+  reports.push(
+    report(
+      "attempts-named",
+      named,
+      named ? "the dial to 192.0.2.1:443 is in `denied`" : "a stopped dial was not reported",
+    ),
+  )
   const seen = exited.writes.effects.some((effect) => effect.path === "canary" && effect.kind === "create")
   const landed = existsSync(join(workspace, "canary"))
-  reports.push(report("workspace-transactional", seen && !landed, landed ? "a write reached the workspace before it was judged" : seen ? "the write is in the call's layer and not in the workspace" : "the write was not seen"))
+  reports.push(
+    report(
+      "workspace-transactional",
+      seen && !landed,
+      landed
+        ? "a write reached the workspace before it was judged"
+        : seen
+          ? "the write is in the call's layer and not in the workspace"
+          : "the write was not seen",
+    ),
+  )
 }
 
 const tryLimits = async (run: RunCanary, reports: ControlReport[]): Promise<void> => {
-  const finding = (exited: ExitedSandbox, control: string): canaries.Finding | undefined => canaries.parseFindings(Buffer.from(exited.stdout.bytes).toString("utf8")).find((found) => found.control === control)
+  const finding = (exited: ExitedSandbox, control: string): canaries.Finding | undefined =>
+    canaries.parseFindings(Buffer.from(exited.stdout.bytes).toString("utf8")).find((found) => found.control === control)
   const ended = (exited: ExitedSandbox): string => JSON.stringify(exited.ending)
   {
     await using exited = await run(canaries.forks, profileFor({ children: false }))
-    reports.push(report("children-forbidden", exited.ending.by === "exec-denied", `a fork ended the program: ${ended(exited)}`))
+    reports.push(
+      report("children-forbidden", exited.ending.by === "exec-denied", `a fork ended the program: ${ended(exited)}`),
+    )
   }
   {
     await using exited = await run(canaries.eatsMemory, profileFor())
     const byGroup = exited.ending.by === "limit" && exited.ending.limit === "memory"
     const stopped = finding(exited, "memory-limit") === undefined
-    reports.push(report("memory-limit", byGroup, byGroup ? "the tree was stopped at its limit" : stopped ? "each process is limited, the tree as a whole is not" : "4 GiB were allocated under a 256 MiB limit", stopped ? "degraded" : "absent"))
+    reports.push(
+      report(
+        "memory-limit",
+        byGroup,
+        byGroup
+          ? "the tree was stopped at its limit"
+          : stopped
+            ? "each process is limited, the tree as a whole is not"
+            : "4 GiB were allocated under a 256 MiB limit",
+        stopped ? "degraded" : "absent",
+      ),
+    )
   }
   {
     await using exited = await run(canaries.eatsProcesses, profileFor())
@@ -144,11 +231,23 @@ const tryLimits = async (run: RunCanary, reports: ControlReport[]): Promise<void
   }
   {
     await using exited = await run(canaries.neverEnds, profileFor({ limits: { wallMs: 500 } }))
-    reports.push(report("deadline", exited.ending.by === "limit" && exited.ending.limit === "wall", `a tree that ignores signals ended: ${ended(exited)}`))
+    reports.push(
+      report(
+        "deadline",
+        exited.ending.by === "limit" && exited.ending.limit === "wall",
+        `a tree that ignores signals ended: ${ended(exited)}`,
+      ),
+    )
   }
   {
     await using exited = await run(canaries.floods, profileFor({ limits: { outputBytes: 65536 } }))
-    reports.push(report("output-limit", exited.stdout.truncated && exited.stdout.bytes.length === 65536, `${exited.stdout.total} bytes printed, ${exited.stdout.bytes.length} kept`))
+    reports.push(
+      report(
+        "output-limit",
+        exited.stdout.truncated && exited.stdout.bytes.length === 65536,
+        `${exited.stdout.total} bytes printed, ${exited.stdout.bytes.length} kept`,
+      ),
+    )
   }
   {
     await using exited = await run(canaries.asksForTerminal, profileFor({ tty: true }))

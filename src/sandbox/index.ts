@@ -1,7 +1,21 @@
 /** `caisson/sandbox`: a policy and a command in, what happened out. Knows nothing of tools, drivers or logins. */
 export type {
-  Captured, Channel, CommitResult, ControlReport, Denial, Ending, Executables, ExitedSandbox, Job, LimitName, Limits, NetworkChannelSpec, PreparedSandbox,
-  SandboxBackend, SandboxProfile, Unavailable,
+  Captured,
+  Channel,
+  CommitResult,
+  ControlReport,
+  Denial,
+  Ending,
+  Executables,
+  ExitedSandbox,
+  Job,
+  LimitName,
+  Limits,
+  NetworkChannelSpec,
+  PreparedSandbox,
+  SandboxBackend,
+  SandboxProfile,
+  Unavailable,
 } from "./backend.ts"
 export type { Effect, EffectKind, WriteSet } from "./effects/types.ts"
 export { type JudgedEffect, type Judgement, judgeWrites, type WritePolicy } from "./effects/judge.ts"
@@ -12,4 +26,5 @@ import type { SandboxBackend } from "./backend.ts"
 import type { DockerBackendOptions } from "./docker/backend.ts"
 export type { DockerBackendOptions }
 /** The engine's client is large: it is loaded only by those who ask for it. */
-export const createDockerBackend = async (options: DockerBackendOptions): Promise<SandboxBackend> => (await import("./docker/backend.ts")).createDockerBackend(options)
+export const createDockerBackend = async (options: DockerBackendOptions): Promise<SandboxBackend> =>
+  (await import("./docker/backend.ts")).createDockerBackend(options)

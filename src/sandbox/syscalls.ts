@@ -23,7 +23,9 @@ export class SyscallError extends Error {
 
 const errnoNames = new Map<number, string>()
 const errnoName = (errno: number): string => {
-  if (errnoNames.size === 0) for (const [name, number] of Object.entries(koffi.os.errno)) if (!errnoNames.has(number)) errnoNames.set(number, name)
+  if (errnoNames.size === 0)
+    for (const [name, number] of Object.entries(koffi.os.errno))
+      if (!errnoNames.has(number)) errnoNames.set(number, name)
   return errnoNames.get(errno) ?? `errno ${errno}`
 }
 
@@ -55,7 +57,8 @@ const declarations = {
   renameat2: "int renameat2(int olddir, const char *oldpath, int newdir, const char *newpath, uint flags)",
   flock: "int flock(int fd, int operation)",
   syncfs: "int syncfs(int fd)",
-  name_to_handle_at: "int name_to_handle_at(int dir, const char *path, _Inout_ void *handle, _Out_ void *mount, int flags)",
+  name_to_handle_at:
+    "int name_to_handle_at(int dir, const char *path, _Inout_ void *handle, _Out_ void *mount, int flags)",
   lseek: "long lseek(int fd, long offset, int whence)",
   copy_file_range: "long copy_file_range(int in, void *inOffset, int out, void *outOffset, size_t length, uint flags)",
   prlimit: "int prlimit(int pid, int resource, const void *limit, void *old)",
@@ -107,11 +110,37 @@ export const AT_EMPTY_PATH = 0x1000
 export const RENAME_NOREPLACE = 1
 export const RENAME_EXCHANGE = 2
 
-export const MS = { RDONLY: 1, NOSUID: 2, NODEV: 4, NOEXEC: 8, REMOUNT: 32, BIND: 4096, MOVE: 8192, REC: 16384, PRIVATE: 1 << 18, SLAVE: 1 << 19, SHARED: 1 << 20 } as const
+export const MS = {
+  RDONLY: 1,
+  NOSUID: 2,
+  NODEV: 4,
+  NOEXEC: 8,
+  REMOUNT: 32,
+  BIND: 4096,
+  MOVE: 8192,
+  REC: 16384,
+  PRIVATE: 1 << 18,
+  SLAVE: 1 << 19,
+  SHARED: 1 << 20,
+} as const
 export const MNT_DETACH = 2
-export const CLONE = { NEWNS: 0x20000, NEWCGROUP: 0x2000000, NEWUTS: 0x4000000, NEWIPC: 0x8000000, NEWUSER: 0x10000000, NEWPID: 0x20000000, NEWNET: 0x40000000 } as const
+export const CLONE = {
+  NEWNS: 0x20000,
+  NEWCGROUP: 0x2000000,
+  NEWUTS: 0x4000000,
+  NEWIPC: 0x8000000,
+  NEWUSER: 0x10000000,
+  NEWPID: 0x20000000,
+  NEWNET: 0x40000000,
+} as const
 
-export const mount = (source: string, target: string, type: string | null, flags: number, data: string | null): void => {
+export const mount = (
+  source: string,
+  target: string,
+  type: string | null,
+  flags: number,
+  data: string | null,
+): void => {
   call("mount", `${source} on ${target}`, source, target, type, flags, data)
 }
 export const umount = (target: string, flags = 0): void => {
@@ -123,14 +152,16 @@ export const unshare = (flags: number): void => {
 export const setns = (fd: number, type: number): void => {
   call("setns", "", fd, type)
 }
-export const prctl = (option: number, a = 0, b = 0, c = 0, d = 0): number => call("prctl", `option ${option}`, option, a, b, c, d)
+export const prctl = (option: number, a = 0, b = 0, c = 0, d = 0): number =>
+  call("prctl", `option ${option}`, option, a, b, c, d)
 
 /** Mark every descriptor from `first` on close-on-exec, so that no child inherits what a parent left open. */
 export const closeOnExecFrom = (first: number): void => {
   raw("close_range", 436, "uint first, uint last, uint flags", first, 0xffffffff, 4)
 }
 
-export const socket = (domain: number, type: number, protocol: number): number => call("socket", `family ${domain}`, domain, type, protocol)
+export const socket = (domain: number, type: number, protocol: number): number =>
+  call("socket", `family ${domain}`, domain, type, protocol)
 export const bind = (fd: number, address: Uint8Array): void => {
   call("bind", "", fd, address, address.length)
 }
@@ -148,15 +179,24 @@ export const attachSocketFilter = (fd: number, program: Uint8Array): void => {
   if (fn === undefined) {
     library ??= koffi.load(null)
     const filterProgram = koffi.struct("caisson_sock_fprog", { length: "uint16", filter: "const void *" })
-    fn = library.func("setsockopt", "int", ["int", "int", "int", koffi.pointer(filterProgram), "uint"]) as unknown as Native
+    fn = library.func("setsockopt", "int", [
+      "int",
+      "int",
+      "int",
+      koffi.pointer(filterProgram),
+      "uint",
+    ]) as unknown as Native
     loaded.set("attach-filter", fn)
   }
   const SOL_SOCKET = 1
   const SO_ATTACH_FILTER = 26
-  if (fn(fd, SOL_SOCKET, SO_ATTACH_FILTER, { length: program.length / 8, filter: program }, 16) < 0) throw new SyscallError("setsockopt", koffi.errno(), "filter")
+  if (fn(fd, SOL_SOCKET, SO_ATTACH_FILTER, { length: program.length / 8, filter: program }, 16) < 0)
+    throw new SyscallError("setsockopt", koffi.errno(), "filter")
 }
-export const ioctl = (fd: number, request: number, argument: Uint8Array): number => call("ioctl", `request 0x${request.toString(16)}`, fd, request, argument)
-export const sendto = (fd: number, data: Uint8Array, address: Uint8Array): number => call("sendto", "", fd, data, data.length, 0, address, address.length)
+export const ioctl = (fd: number, request: number, argument: Uint8Array): number =>
+  call("ioctl", `request 0x${request.toString(16)}`, fd, request, argument)
+export const sendto = (fd: number, data: Uint8Array, address: Uint8Array): number =>
+  call("sendto", "", fd, data, data.length, 0, address, address.length)
 export const recv = (fd: number, length: number): Buffer => {
   const buffer = Buffer.alloc(length)
   return buffer.subarray(0, call("recv", "", fd, buffer, length, 0))
@@ -184,7 +224,12 @@ export const llistxattr = (path: string): string[] => {
   for (let size = 1024; ; size *= 8) {
     const buffer = Buffer.alloc(size)
     const length = native("llistxattr")(path, buffer, size)
-    if (length >= 0) return buffer.subarray(0, length).toString("latin1").split("\0").filter((name) => name !== "")
+    if (length >= 0)
+      return buffer
+        .subarray(0, length)
+        .toString("latin1")
+        .split("\0")
+        .filter((name) => name !== "")
     const errno = koffi.errno()
     const code = errnoName(errno)
     if (code === "ENOTSUP" || code === "EOPNOTSUPP") return []
@@ -324,15 +369,40 @@ export const openPseudoTerminal = (): { master: number; slave: string } => {
 /** Clone a mount as a detached tree, optionally with its owners mapped by a user namespace, and attach it. */
 export const bindMapped = (source: string, target: string, usernsFd: number | undefined): void => {
   const OPEN_TREE_CLONE_CLOEXEC = 1 | 0o2000000
-  const tree = raw("open_tree", 428, "int dirfd, const char *path, uint flags", AT_FDCWD, source, OPEN_TREE_CLONE_CLOEXEC)
+  const tree = raw(
+    "open_tree",
+    428,
+    "int dirfd, const char *path, uint flags",
+    AT_FDCWD,
+    source,
+    OPEN_TREE_CLONE_CLOEXEC,
+  )
   try {
     if (usernsFd !== undefined) {
       const attributes = Buffer.alloc(32)
       attributes.writeBigUInt64LE(0x100000n, 0) // MOUNT_ATTR_IDMAP
       attributes.writeBigUInt64LE(BigInt(usernsFd), 24)
-      raw("mount_setattr", 442, "int dirfd, const char *path, uint flags, const void *attributes, size_t size", tree, "", AT_EMPTY_PATH, attributes, 32)
+      raw(
+        "mount_setattr",
+        442,
+        "int dirfd, const char *path, uint flags, const void *attributes, size_t size",
+        tree,
+        "",
+        AT_EMPTY_PATH,
+        attributes,
+        32,
+      )
     }
-    raw("move_mount", 429, "int fromDir, const char *from, int toDir, const char *to, uint flags", tree, "", AT_FDCWD, target, 4)
+    raw(
+      "move_mount",
+      429,
+      "int fromDir, const char *from, int toDir, const char *to, uint flags",
+      tree,
+      "",
+      AT_FDCWD,
+      target,
+      4,
+    )
   } finally {
     raw("close", process.arch === "arm64" ? 57 : 3, "int fd", tree)
   }

@@ -8,7 +8,15 @@
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { coversTree, type Glob, matches, mayMatchBelow, parseGlob, parseWorkspacePath, type WorkspacePath } from "./globs.ts"
+import {
+  coversTree,
+  type Glob,
+  matches,
+  mayMatchBelow,
+  parseGlob,
+  parseWorkspacePath,
+  type WorkspacePath,
+} from "./globs.ts"
 import { RESERVED_FOLDER } from "./effects/index.ts"
 import { MS, mount } from "./syscalls.ts"
 import { LayerUnavailable } from "./workspace-layer.ts"
@@ -29,7 +37,9 @@ export interface ListedEntry {
   readonly name: string
   readonly kind: "file" | "folder" | "link"
 }
-export type ViewPlan = { readonly ok: true; readonly hidden: readonly HiddenEntry[] | "everything" } | { readonly ok: false; readonly message: string }
+export type ViewPlan =
+  | { readonly ok: true; readonly hidden: readonly HiddenEntry[] | "everything" }
+  | { readonly ok: false; readonly message: string }
 
 const parsed = (patterns: readonly string[]): Glob[] =>
   patterns.map((text) => {
@@ -45,14 +55,19 @@ export const globFilter = (patterns: readonly string[]): ((path: string) => bool
 }
 
 /** Which entries to hide. Pure but for `list`, which names a folder's entries. */
-export const planView = (view: View, write: readonly string[], list: (folder: string) => readonly ListedEntry[]): ViewPlan => {
+export const planView = (
+  view: View,
+  write: readonly string[],
+  list: (folder: string) => readonly ListedEntry[],
+): ViewPlan => {
   const allow = parsed([...view.read, ...write])
   const deny = parsed(view.deny)
   const root = "" as WorkspacePath
   if (allow.length === 0) return { ok: true, hidden: "everything" }
   const hidden: HiddenEntry[] = []
   let visited = 0
-  const below = (globs: readonly Glob[], path: WorkspacePath): boolean => globs.some((glob) => coversTree(glob, path) || mayMatchBelow(glob, path))
+  const below = (globs: readonly Glob[], path: WorkspacePath): boolean =>
+    globs.some((glob) => coversTree(glob, path) || mayMatchBelow(glob, path))
   const walk = (folder: WorkspacePath): string | undefined => {
     for (const entry of list(folder)) {
       visited += 1
@@ -67,7 +82,8 @@ export const planView = (view: View, write: readonly string[], list: (folder: st
       const enter = isFolder && (whole ? below(deny, path) : below(allow, path))
       if (denied || (!whole && !enter)) {
         hidden.push({ path, folder: isFolder })
-        if (hidden.length > maxHidden) return `the read and deny patterns hide more than ${maxHidden} entries one by one`
+        if (hidden.length > maxHidden)
+          return `the read and deny patterns hide more than ${maxHidden} entries one by one`
       } else if (enter) {
         const problem = walk(path)
         if (problem !== undefined) return problem
@@ -81,7 +97,10 @@ export const planView = (view: View, write: readonly string[], list: (folder: st
 }
 
 const listFolder = (folder: string): ListedEntry[] =>
-  readdirSync(folder, { withFileTypes: true }).map((entry) => ({ name: entry.name, kind: entry.isSymbolicLink() ? "link" : entry.isDirectory() ? "folder" : "file" }))
+  readdirSync(folder, { withFileTypes: true }).map((entry) => ({
+    name: entry.name,
+    kind: entry.isSymbolicLink() ? "link" : entry.isDirectory() ? "folder" : "file",
+  }))
 
 /** Blank entries to mount over hidden ones; unreadable even for their owner. */
 const blanks = (base: string): { file: string; folder: string } => {
@@ -106,7 +125,10 @@ export interface HideOptions {
 export const hideFromView = ({ source, merged, view, write, blank }: HideOptions): void => {
   const plan = planView(view, write, (folder) => listFolder(join(source, folder)))
   if (!plan.ok) {
-    throw new LayerUnavailable(`the driver's file view cannot be enforced in this workspace: ${plan.message}`, "use folder patterns such as `src/**` in fs.read and fs.deny, or a smaller workspace")
+    throw new LayerUnavailable(
+      `the driver's file view cannot be enforced in this workspace: ${plan.message}`,
+      "use folder patterns such as `src/**` in fs.read and fs.deny, or a smaller workspace",
+    )
   }
   if (plan.hidden === "everything") {
     const empty = join(blank, "empty-workspace")

@@ -7,7 +7,17 @@
  * Assumes: mount rights in the calling process's mount namespace.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { chmodSync, chownSync, closeSync, mkdirSync, openSync, readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { once } from "node:events"
 import { join } from "node:path"
 import { bindMapped, MNT_DETACH, MS, mount, SyscallError, umount } from "./syscalls.ts"
@@ -37,7 +47,8 @@ export class LayerUnavailable extends Error {
 
 /** Mount points strictly below a folder, from the text of /proc/self/mountinfo. */
 export const mountsBelow = (mountinfo: string, folder: string): string[] => {
-  const unescape = (text: string): string => text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
+  const unescape = (text: string): string =>
+    text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
   const prefix = folder === "/" ? "/" : `${folder}/`
   return mountinfo
     .split("\n")
@@ -54,7 +65,10 @@ const identityMap = (from: number, to: number): string => {
     [low + 1, low + 1, high - low - 1],
     [high + 1, high + 1, top - high],
   ]
-  return rows.filter(([, , count]) => count > 0).map((row) => row.join(" ")).join("\n")
+  return rows
+    .filter(([, , count]) => count > 0)
+    .map((row) => row.join(" "))
+    .join("\n")
 }
 
 /** User namespaces that map a folder's owner to the sandbox's user, one per owner, kept for the process's life. */
@@ -76,14 +90,18 @@ export class OwnerMaps {
 }
 
 const makeOwnerMap = async (owner: Identity, sandbox: Identity): Promise<number> => {
-  const holder: ChildProcess = spawn("/usr/bin/unshare", ["--user", "/bin/cat"], { stdio: ["pipe", "pipe", "ignore"], env: {} })
+  const holder: ChildProcess = spawn("/usr/bin/unshare", ["--user", "/bin/cat"], {
+    stdio: ["pipe", "pipe", "ignore"],
+    env: {},
+  })
   try {
     const pid = holder.pid
     if (pid === undefined) throw new LayerUnavailable("unshare(1) could not be started", "install util-linux")
     // cat answers only after unshare has entered the new namespace and become it.
     holder.stdin?.write("\n")
     await once(holder.stdout as NodeJS.ReadableStream, "data")
-    if (readlinkSync(`/proc/${pid}/ns/user`) === readlinkSync("/proc/self/ns/user")) throw new LayerUnavailable("no user namespace could be made", "see `caisson doctor`")
+    if (readlinkSync(`/proc/${pid}/ns/user`) === readlinkSync("/proc/self/ns/user"))
+      throw new LayerUnavailable("no user namespace could be made", "see `caisson doctor`")
     writeFileSync(`/proc/${pid}/uid_map`, identityMap(owner.uid, sandbox.uid))
     writeFileSync(`/proc/${pid}/gid_map`, identityMap(owner.gid, sandbox.gid))
     return openSync(`/proc/${pid}/ns/user`, "r")
@@ -104,28 +122,53 @@ export interface LayerOptions {
 export const openLayer = async ({ source, at, sandbox, owners }: LayerOptions): Promise<Layer> => {
   const below = mountsBelow(readFileSync("/proc/self/mountinfo", "utf8"), source)
   if (below.length > 0) {
-    throw new LayerUnavailable(`other filesystems are mounted below the workspace: ${below.slice(0, 3).join(", ")}`, "unmount them, or choose a workspace without mounts in it")
+    throw new LayerUnavailable(
+      `other filesystems are mounted below the workspace: ${below.slice(0, 3).join(", ")}`,
+      "unmount them, or choose a workspace without mounts in it",
+    )
   }
   const stat = statSync(source)
-  const [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map((name) => join(at, name)) as [string, string, string, string]
+  const [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map((name) => join(at, name)) as [
+    string,
+    string,
+    string,
+    string,
+  ]
   for (const folder of [lower, upper, work, merged]) mkdirSync(folder, { mode: 0o755 })
   const map = sandbox === undefined || stat.uid === sandbox.uid ? undefined : await owners.get(stat, sandbox)
   try {
     bindMapped(source, lower, map)
   } catch (error) {
     if (!(error instanceof SyscallError)) throw error
-    const why = map === undefined ? "the folder cannot be shown to the sandbox" : "the filesystem of the workspace cannot map owners (idmapped mounts)"
-    throw new LayerUnavailable(`${why}: ${error.message}`, "use a workspace on ext4, xfs, btrfs or tmpfs with Linux 5.12 or newer, or run as the workspace's owner instead of root")
+    const why =
+      map === undefined
+        ? "the folder cannot be shown to the sandbox"
+        : "the filesystem of the workspace cannot map owners (idmapped mounts)"
+    throw new LayerUnavailable(
+      `${why}: ${error.message}`,
+      "use a workspace on ext4, xfs, btrfs or tmpfs with Linux 5.12 or newer, or run as the workspace's owner instead of root",
+    )
   }
   if (sandbox !== undefined) chownSync(upper, sandbox.uid, sandbox.gid)
   chmodSync(upper, stat.mode & 0o777)
-  const options = [`lowerdir=${lower}`, `upperdir=${upper}`, `workdir=${work}`, "redirect_dir=nofollow", "metacopy=off", "index=off", ...(sandbox === undefined ? ["userxattr"] : [])]
+  const options = [
+    `lowerdir=${lower}`,
+    `upperdir=${upper}`,
+    `workdir=${work}`,
+    "redirect_dir=nofollow",
+    "metacopy=off",
+    "index=off",
+    ...(sandbox === undefined ? ["userxattr"] : []),
+  ]
   try {
     mount("overlay", merged, "overlay", MS.NOSUID | MS.NODEV | MS.NOEXEC, options.join(","))
   } catch (error) {
     umount(lower, MNT_DETACH)
     if (!(error instanceof SyscallError)) throw error
-    throw new LayerUnavailable(`overlayfs refused the workspace: ${error.message}`, "use a workspace on an ordinary filesystem (not overlayfs, fuse or a network mount) and a kernel with overlayfs")
+    throw new LayerUnavailable(
+      `overlayfs refused the workspace: ${error.message}`,
+      "use a workspace on an ordinary filesystem (not overlayfs, fuse or a network mount) and a kernel with overlayfs",
+    )
   }
   let mounted = true
   return {

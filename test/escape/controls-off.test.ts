@@ -16,11 +16,15 @@ const shown = [
 ]
 
 describe("without its control a case turns red", () => {
-  test.for(controls.filter(({ name }) => shown.includes(name)))("without $name", { timeout: 180_000 }, async (control) => {
-    const verdicts = await runWithout(control)
-    const red = verdicts.filter(({ breaches }) => breaches.length > 0).map(({ name }) => name)
-    expect(red.sort()).toEqual(casesOf(control).sort())
-  })
+  test.for(controls.filter(({ name }) => shown.includes(name)))(
+    "without $name",
+    { timeout: 180_000 },
+    async (control) => {
+      const verdicts = await runWithout(control)
+      const red = verdicts.filter(({ breaches }) => breaches.length > 0).map(({ name }) => name)
+      expect(red.sort()).toEqual(casesOf(control).sort())
+    },
+  )
 })
 
 test("every control that is shown exists, its code is where the table says, and so are the cases it names", () => {

@@ -18,7 +18,10 @@ const repository = fileURLToPath(new URL("../..", import.meta.url))
 
 /** The text, however a formatter breaks its lines: space is any space, brackets may stand apart from what they hold. */
 const asWritten = (text: string): RegExp => {
-  const spaced = text.trim().replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replace(/\s+/g, "\\s+")
+  const spaced = text
+    .trim()
+    .replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
+    .replace(/\s+/g, "\\s+")
   const apart = spaced.replace(/(?:\\[([{])(?!\\s)/g, "$&\\s*").replace(/\\[)\]}]/g, ",?\\s*$&")
   return new RegExp(apart, "g")
 }
@@ -26,7 +29,10 @@ const asWritten = (text: string): RegExp => {
 /** Edits whose text is not in today's source exactly once. */
 export const brokenEdits = (control: Control): string[] =>
   control.edits
-    .filter(({ file, find }) => [...readFileSync(join(repository, "src/sandbox", file), "utf8").matchAll(asWritten(find))].length !== 1)
+    .filter(
+      ({ file, find }) =>
+        [...readFileSync(join(repository, "src/sandbox", file), "utf8").matchAll(asWritten(find))].length !== 1,
+    )
     .map(({ file, find }) => `${control.name}: ${file}: ${find}`)
 
 /** A copy of `src` without the control, and the folder to remove afterwards. */
@@ -44,7 +50,10 @@ const weaken = (control: Control): { folder: string; source: string } => {
       removeFolder(folder)
       throw new Error(`"${control.name}": ${file} holds the text to take out ${found.length} times: ${find}`)
     }
-    writeFileSync(path, text.replace(asWritten(find), () => replace))
+    writeFileSync(
+      path,
+      text.replace(asWritten(find), () => replace),
+    )
   }
   return { folder, source }
 }
@@ -53,7 +62,8 @@ const weaken = (control: Control): { folder: string; source: string } => {
 export const casesOf = (control: Control): string[] => {
   const names = control.reddens.map((part) => {
     const found = escapeCases.filter(({ name }) => name.includes(part))
-    if (found[0] === undefined || found.length > 1) throw new Error(`"${control.name}": ${found.length} cases have "${part}" in their name`)
+    if (found[0] === undefined || found.length > 1)
+      throw new Error(`"${control.name}": ${found.length} cases have "${part}" in their name`)
     return found[0]
   })
   return names.filter(applies).map(({ name }) => name)
@@ -65,7 +75,13 @@ const leak = 'exec 77<>"$1"; shift; exec "$@"'
 export const runWithout = async (control: Control): Promise<Verdict[]> => {
   const { folder, source } = weaken(control)
   try {
-    const command = [process.execPath, "--no-warnings", join(repository, "test/escape/run-cases.ts"), "--source", source]
+    const command = [
+      process.execPath,
+      "--no-warnings",
+      join(repository, "test/escape/run-cases.ts"),
+      "--source",
+      source,
+    ]
     for (const name of casesOf(control)) command.push("--only", name)
     const leaked = join(folder, "leaked")
     writeFileSync(leaked, "left open")
@@ -76,7 +92,10 @@ export const runWithout = async (control: Control): Promise<Verdict[]> => {
       text += chunk
     })
     await once(child, "close")
-    const verdicts = text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as Verdict)
+    const verdicts = text
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as Verdict)
     return verdicts
   } finally {
     removeFolder(folder)

@@ -22,14 +22,22 @@ export interface Control {
 }
 
 const namespace = (file: string, find: string, replace: string): Edit => ({ file: `namespace/${file}`, find, replace })
-const seccomp = namespace("launcher.ts", "compileFilter(rulesFor({ children }), architecture)", "compileFilter([], architecture)")
+const seccomp = namespace(
+  "launcher.ts",
+  "compileFilter(rulesFor({ children }), architecture)",
+  "compileFilter([], architecture)",
+)
 const bwrap = (find: string, replace: string): Edit => namespace("bwrap-arguments.ts", find, replace)
 const noKill = [
   namespace("sealed-run.ts", "if (first !== undefined) pidfdKill(first)", ""),
   namespace("tree.ts", "if (tries === 20) kill(first)", ""),
 ]
 const noConflicts: readonly Edit[] = [
-  { file: "effects/commit/check.ts", find: "const conflict = moved(parentOf(move.path)) || differs(", replace: "const conflict = false && differs(" },
+  {
+    file: "effects/commit/check.ts",
+    find: "const conflict = moved(parentOf(move.path)) || differs(",
+    replace: "const conflict = false && differs(",
+  },
   { file: "effects/commit/apply.ts", find: " || changedInside) throw", replace: ") throw" },
 ]
 
@@ -38,27 +46,60 @@ export const controls: readonly Control[] = [
     name: "the seccomp filter",
     edits: [seccomp],
     reddens: [
-      "AF_VSOCK", "but the four that tools need", "SCTP", "netlink beyond routing", "ptrace is refused", "by system call is refused",
-      "keyrings", "bpf, perf", "memory only", "odd execution domains", "clone3 either", "seccomp cannot be taken off",
+      "AF_VSOCK",
+      "but the four that tools need",
+      "SCTP",
+      "netlink beyond routing",
+      "ptrace is refused",
+      "by system call is refused",
+      "keyrings",
+      "bpf, perf",
+      "memory only",
+      "odd execution domains",
+      "clone3 either",
+      "seccomp cannot be taken off",
     ],
   },
   {
     name: "the filter, dropped capabilities and the ban on user namespaces together",
     edits: [seccomp, bwrap('"--cap-drop", "ALL",', '"--cap-add", "ALL",'), bwrap('"--disable-userns",', "")],
-    reddens: ["mounts can be neither made", "by unshare", "by clone or clone3", "the newer mount calls", "no other namespace can be joined", "is left in the bounding set"],
+    reddens: [
+      "mounts can be neither made",
+      "by unshare",
+      "by clone or clone3",
+      "the newer mount calls",
+      "no other namespace can be joined",
+      "is left in the bounding set",
+    ],
   },
   {
     name: "death for foreign entry points",
     edits: [
-      { file: "seccomp/bpf.ts", find: "    statement(RET_K, RET_KILL_PROCESS),\n    statement(LD_W_ABS, OFFSET_NR),", replace: "    statement(RET_K, RET_ALLOW),\n    statement(LD_W_ABS, OFFSET_NR)," },
-      { file: "seccomp/bpf.ts", find: 'if (architecture === "x64") program.push(', replace: 'if (false) program.push(' },
+      {
+        file: "seccomp/bpf.ts",
+        find: "    statement(RET_K, RET_KILL_PROCESS),\n    statement(LD_W_ABS, OFFSET_NR),",
+        replace: "    statement(RET_K, RET_ALLOW),\n    statement(LD_W_ABS, OFFSET_NR),",
+      },
+      {
+        file: "seccomp/bpf.ts",
+        find: 'if (architecture === "x64") program.push(',
+        replace: "if (false) program.push(",
+      },
     ],
     reddens: ["32-bit entry (int 0x80)", "harmless getpid", "x32 table"],
   },
   {
     name: "the filter against child processes",
     edits: [namespace("launcher.ts", "rulesFor({ children })", "rulesFor({ children: true })")],
-    reddens: ["that forks is ended", "uses vfork", "uses clone directly", "posix_spawn", "system()", "asks for subprocess", "whose thread forks"],
+    reddens: [
+      "that forks is ended",
+      "uses vfork",
+      "uses clone directly",
+      "posix_spawn",
+      "system()",
+      "asks for subprocess",
+      "whose thread forks",
+    ],
   },
   {
     name: "the network namespace",
@@ -76,25 +117,53 @@ export const controls: readonly Control[] = [
   {
     name: "the record of attempts",
     edits: [namespace("netns.ts", "const found: Attempt[] = []", "return []\n      const found: Attempt[] = []")],
-    reddens: ["a raw address is refused", "datagrams, QUIC", "labels of a DNS name", "a name server of the world", "on the proxy's port", "drops its proxy settings"],
+    reddens: [
+      "a raw address is refused",
+      "datagrams, QUIC",
+      "labels of a DNS name",
+      "a name server of the world",
+      "on the proxy's port",
+      "drops its proxy settings",
+    ],
   },
   {
     name: "noexec on everything writable",
     edits: [
       namespace("slot.ts", "MS.NOSUID | MS.NODEV | MS.NOEXEC", "MS.NOSUID | MS.NODEV"),
-      { file: "workspace-layer.ts", find: "MS.NOSUID | MS.NODEV | MS.NOEXEC, options", replace: "MS.NOSUID | MS.NODEV, options" },
+      {
+        file: "workspace-layer.ts",
+        find: "MS.NOSUID | MS.NODEV | MS.NOEXEC, options",
+        replace: "MS.NOSUID | MS.NODEV, options",
+      },
     ],
-    reddens: ["copied to the workspace", "lay in the workspace already", "that the program wrote is not loaded", "a setuid copy", "held in memory only"],
+    reddens: [
+      "copied to the workspace",
+      "lay in the workspace already",
+      "that the program wrote is not loaded",
+      "a setuid copy",
+      "held in memory only",
+    ],
   },
   {
     name: "the list of programs",
-    edits: [namespace("root-view.ts", 'const libraries = ["/usr/lib",', 'const libraries = ["/usr/bin", "/usr/sbin", "/usr/lib",')],
+    edits: [
+      namespace(
+        "root-view.ts",
+        'const libraries = ["/usr/lib",',
+        'const libraries = ["/usr/bin", "/usr/sbin", "/usr/lib",',
+      ),
+    ],
     reddens: ["programs that are not listed"],
   },
   {
     name: "a /tmp of the call's own",
     edits: [bwrap('args.push("--bind", slot.tmp, "/tmp")', 'args.push("--bind", "/tmp", "/tmp")')],
-    reddens: ["everybody on the host may read and write", "an agent's socket", "leads to a secret of the host", "another call's layer"],
+    reddens: [
+      "everybody on the host may read and write",
+      "an agent's socket",
+      "leads to a secret of the host",
+      "another call's layer",
+    ],
   },
   {
     name: "an /etc built from nothing",
@@ -159,12 +228,26 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the layer over the workspace",
-    edits: [bwrap('args.push("--bind", slot.workspace, "/workspace")', 'args.push("--bind", slot.workspace.replace(/merged$/, "lower"), "/workspace")')],
-    reddens: ["git hooks, shell rc files", "a fifo of the host in the workspace", "a listening socket of the host", "set-id and sticky bits", "a fifo is never committed"],
+    edits: [
+      bwrap(
+        'args.push("--bind", slot.workspace, "/workspace")',
+        'args.push("--bind", slot.workspace.replace(/merged$/, "lower"), "/workspace")',
+      ),
+    ],
+    reddens: [
+      "git hooks, shell rc files",
+      "a fifo of the host in the workspace",
+      "a listening socket of the host",
+      "set-id and sticky bits",
+      "a fifo is never committed",
+    ],
   },
   {
     name: "a read-only root and /dev",
-    edits: [bwrap('args.push("--ro-bind", slot.root, "/")', 'args.push("--bind", slot.root, "/")'), bwrap(', "--remount-ro", "/dev"', "")],
+    edits: [
+      bwrap('args.push("--ro-bind", slot.root, "/")', 'args.push("--bind", slot.root, "/")'),
+      bwrap(', "--remount-ro", "/dev"', ""),
+    ],
     reddens: ["system folders and program files"],
   },
   {
@@ -175,7 +258,10 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the limit on processes",
-    edits: [namespace("sealed-run.ts", "pids: limits.pids + 2", "pids: 4000"), namespace("sealed-run.ts", "BigInt(limits.pids + 1)", "4000n")],
+    edits: [
+      namespace("sealed-run.ts", "pids: limits.pids + 2", "pids: 4000"),
+      namespace("sealed-run.ts", "BigInt(limits.pids + 1)", "4000n"),
+    ],
     reddens: ["a fork bomb stays below", "doubles and leaves its session", "a thread bomb"],
   },
   {
@@ -198,7 +284,13 @@ export const controls: readonly Control[] = [
       namespace("slot.ts", "size=${bytes},nr_inodes=${inodes}", "size=512m,nr_inodes=100000"),
       namespace("sealed-run.ts", "ulimit -f ${Math.ceil(limits.diskBytes / ulimitBlock)}", "ulimit -f unlimited"),
     ],
-    reddens: ["one big file in the workspace", "many files everywhere", "/dev/shm is no store", "a file with holes", "files without end"],
+    reddens: [
+      "one big file in the workspace",
+      "many files everywhere",
+      "/dev/shm is no store",
+      "a file with holes",
+      "files without end",
+    ],
   },
   {
     name: "the limit on holes, and reading a file once for all its names",
@@ -228,8 +320,20 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the deadline",
-    edits: [namespace("sealed-run.ts", 'setTimeout(() => stop({ by: "limit", limit: "wall" }), limits.wallMs)', "setTimeout(() => undefined, limits.wallMs)")],
-    reddens: ["ignoring every signal", "a daemon in a session", "a parent that is stopped", "a blocked signal mask", "closing every stream"],
+    edits: [
+      namespace(
+        "sealed-run.ts",
+        'setTimeout(() => stop({ by: "limit", limit: "wall" }), limits.wallMs)',
+        "setTimeout(() => undefined, limits.wallMs)",
+      ),
+    ],
+    reddens: [
+      "ignoring every signal",
+      "a daemon in a session",
+      "a parent that is stopped",
+      "a blocked signal mask",
+      "closing every stream",
+    ],
   },
   {
     name: "killing the namespace's first process itself",
@@ -253,8 +357,20 @@ export const controls: readonly Control[] = [
   },
   {
     name: "refusing what may never be committed",
-    edits: [{ file: "effects/commit/commit-layer.ts", find: "if (refused !== undefined) return", replace: "if (false) return" }],
-    reddens: ["an absolute symlink", "climbs out of the workspace", "a folder swapped for a symlink to the outside", "set-id and sticky bits", "transaction folder"],
+    edits: [
+      {
+        file: "effects/commit/commit-layer.ts",
+        find: "if (refused !== undefined) return",
+        replace: "if (false) return",
+      },
+    ],
+    reddens: [
+      "an absolute symlink",
+      "climbs out of the workspace",
+      "a folder swapped for a symlink to the outside",
+      "set-id and sticky bits",
+      "transaction folder",
+    ],
   },
   {
     name: "the check for conflicts",
@@ -265,7 +381,11 @@ export const controls: readonly Control[] = [
     name: "paths that follow no link, and the check for conflicts",
     edits: [
       ...noConflicts,
-      { file: "syscalls.ts", find: "BigInt(RESOLVE.NO_XDEV | RESOLVE.NO_MAGICLINKS | RESOLVE.NO_SYMLINKS | RESOLVE.BENEATH)", replace: "0n" },
+      {
+        file: "syscalls.ts",
+        find: "BigInt(RESOLVE.NO_XDEV | RESOLVE.NO_MAGICLINKS | RESOLVE.NO_SYMLINKS | RESOLVE.BENEATH)",
+        replace: "0n",
+      },
     ],
     reddens: ["a folder swapped for a symlink before the commit"],
   },

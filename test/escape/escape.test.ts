@@ -6,7 +6,17 @@ import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
-import { descendants, groupsOf, prepared, profileOf, removeFolder, stillAlive, strayMounts, temporaryFolder, until } from "../support/sealed.ts"
+import {
+  descendants,
+  groupsOf,
+  prepared,
+  profileOf,
+  removeFolder,
+  stillAlive,
+  strayMounts,
+  temporaryFolder,
+  until,
+} from "../support/sealed.ts"
 import { applies, caseGroups, escapeCases } from "./cases/index.ts"
 import type { Verdict } from "./escape-case.ts"
 import { type Ground, openGround } from "./ground.ts"
@@ -57,8 +67,19 @@ test("a descriptor that the host's own parent left open does not get in", async 
   writeFileSync(secret, "left open")
   const script = 'exec 77<>"$1" 78<"$2"; exec "$3" --no-warnings "$4" --only "descriptor"'
   const program = fileURLToPath(new URL("./run-cases.ts", import.meta.url))
-  const { stdout } = await promisify(execFile)("bash", ["-c", script, "bash", secret, folder, process.execPath, program])
-  const verdicts = stdout.trim().split("\n").map((line) => JSON.parse(line) as Verdict)
+  const { stdout } = await promisify(execFile)("bash", [
+    "-c",
+    script,
+    "bash",
+    secret,
+    folder,
+    process.execPath,
+    program,
+  ])
+  const verdicts = stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Verdict)
   expect(verdicts.length).toBeGreaterThanOrEqual(2)
   expect(verdicts.flatMap(({ breaches }) => breaches)).toEqual([])
   expect(readFileSync(secret, "utf8")).toBe("left open")

@@ -81,10 +81,14 @@ export const openGround = async (): Promise<Ground> => {
   await once(udp, "listening")
 
   const key = randomInt(0x10000000, 0x7fffffff)
-  const child: ChildProcess = spawn("/usr/bin/python3", [fileURLToPath(new URL("../../fixtures/escape/bait.py", import.meta.url)), String(key)], {
-    stdio: ["pipe", "pipe", "inherit"],
-    env: { CAISSON_BAIT: token },
-  })
+  const child: ChildProcess = spawn(
+    "/usr/bin/python3",
+    [fileURLToPath(new URL("../../fixtures/escape/bait.py", import.meta.url)), String(key)],
+    {
+      stdio: ["pipe", "pipe", "inherit"],
+      env: { CAISSON_BAIT: token },
+    },
+  )
   const line = readLines(createInterface({ input: child.stdout as NodeJS.ReadableStream }))
   const bait = JSON.parse(await line()) as { pid: number; shm: number; mq: string }
   process.env["CAISSON_BAIT"] = token

@@ -22,7 +22,9 @@ for (const control of controls.filter(({ name }) => name.includes(part))) {
     const breaches = verdicts.get(name)?.breaches ?? []
     if (breaches.length > 0) seenRed.add(name)
     else missing += 1
-    console.log(`  ${breaches.length > 0 ? "red  " : "GREEN"}  ${name}${breaches[0] === undefined ? "" : `\n           ${breaches[0].split("\n")[0]?.slice(0, 140)}`}`)
+    console.log(
+      `  ${breaches.length > 0 ? "red  " : "GREEN"}  ${name}${breaches[0] === undefined ? "" : `\n           ${breaches[0].split("\n")[0]?.slice(0, 140)}`}`,
+    )
   }
 }
 if (part === "") {

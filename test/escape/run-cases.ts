@@ -19,20 +19,32 @@ const source = values.source ?? fileURLToPath(new URL("../../src", import.meta.u
 const { createNamespaceBackend } = (await import(pathToFileURL(join(source, "sandbox/namespace/backend.ts")).href)) as {
   createNamespaceBackend: (options: { data: string }) => SandboxBackend
 }
-const wanted = escapeCases.filter((escape) => applies(escape) && (values.only?.some((text) => escape.name.includes(text)) ?? true))
+const wanted = escapeCases.filter(
+  (escape) => applies(escape) && (values.only?.some((text) => escape.name.includes(text)) ?? true),
+)
 const data = temporaryFolder("data")
 const ground = await openGround()
 let backend = createNamespaceBackend({ data })
 /** A case that hangs in a weakened sandbox is a breach, not a reason to wait. */
 const patienceMs = 10_000
 for (const escape of wanted) {
-  const broken = (why: string): Verdict => ({ name: escape.name, ending: "broken", denied: [], effects: [], commit: "not asked", breaches: [why] })
+  const broken = (why: string): Verdict => ({
+    name: escape.name,
+    ending: "broken",
+    denied: [],
+    effects: [],
+    commit: "not asked",
+    breaches: [why],
+  })
   const timer = new AbortController()
   const patience = new Promise<Verdict>((resolve) => {
     const timeout = setTimeout(() => resolve(broken("did not come back")), patienceMs)
     timer.signal.addEventListener("abort", () => clearTimeout(timeout))
   })
-  const verdict = await Promise.race([runEscapeCase(backend, escape, ground).catch((error: Error) => broken(error.message)), patience])
+  const verdict = await Promise.race([
+    runEscapeCase(backend, escape, ground).catch((error: Error) => broken(error.message)),
+    patience,
+  ])
   timer.abort()
   process.stdout.write(`${JSON.stringify(verdict)}\n`)
   if (verdict.breaches[0] !== "did not come back") continue

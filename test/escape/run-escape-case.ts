@@ -52,7 +52,8 @@ const commonBreaches = (seen: Seen, escape: EscapeCase): string[] => {
   const { exited, commit, ground } = seen
   const said = endingText(exited.ending)
   if (!(escape.endings ?? ["exit 0"]).includes(said)) found.push(`ended by ${said}: ${seen.stderr.slice(-600)}`)
-  if (escape.cutShort === undefined && !seen.stdout.includes("tried")) found.push(`did not get to its end: ${seen.stderr.slice(-600)}`)
+  if (escape.cutShort === undefined && !seen.stdout.includes("tried"))
+    found.push(`did not get to its end: ${seen.stderr.slice(-600)}`)
   if ((seen.stdout + seen.stderr).includes(ground.token)) found.push("read a secret of the host")
   const denied = exited.denied.map(({ reason, target }) => `${reason} ${target}`)
   for (const wanted of escape.denied ?? []) if (!denied.includes(wanted)) found.push(`not recorded: ${wanted}`)
@@ -83,7 +84,9 @@ export const runEscapeCase = async (backend: SandboxBackend, escape: EscapeCase,
       done.abort()
       await meanwhile
       const refused = { name: escape.name, ending: `refused ${exited.control}`, denied: [], effects: [] }
-      const held = escape.endings?.includes(refused.ending) === true && fingerprint(place.workspace) === before
+      const unchanged = escape.meanwhile !== undefined || fingerprint(place.workspace) === before
+      const held =
+        escape.endings?.includes(refused.ending) === true && unchanged && fingerprint(place.outside) === outside
       return { ...refused, commit: "not asked", breaches: held ? [] : [`refused: ${exited.message}`] }
     }
     const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8")
@@ -91,9 +94,14 @@ export const runEscapeCase = async (backend: SandboxBackend, escape: EscapeCase,
     const seen: Seen = { ...partial, commit: await commitOf(partial, escape) }
     done.abort()
     await meanwhile
-    const breaches = [...commonBreaches(seen, escape), ...((await escape.breaches?.(seen)) ?? []), ...(await ground.disturbed())]
+    const breaches = [
+      ...commonBreaches(seen, escape),
+      ...((await escape.breaches?.(seen)) ?? []),
+      ...(await ground.disturbed()),
+    ]
     const changedByOthers = escape.meanwhile !== undefined || escape.beforeCommit !== undefined
-    if (!changedByOthers && seen.commit !== "committed" && fingerprint(place.workspace) !== before) breaches.push("the workspace changed")
+    if (!changedByOthers && seen.commit !== "committed" && fingerprint(place.workspace) !== before)
+      breaches.push("the workspace changed")
     if (fingerprint(place.outside) !== outside) breaches.push("something beside the workspace changed")
     await exited.discard()
     return {

@@ -229,6 +229,7 @@ export const acquireEngine = async (): Promise<EngineOrReason> => {
       if (!(await answers(engine.socket))) await engine.start()
     } catch (error) {
       rmSync(ref, { force: true })
+      if (livingRefs().length === 0) await engine.destroy()
       return { ok: false, reason: `${NO_ENGINE} can be started: ${(error as Error).message}` }
     }
     const release = (): Promise<void> =>

@@ -3,10 +3,24 @@ import { execFileSync } from "node:child_process"
 import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { ExitedSandbox, Job, Limits, PreparedSandbox, SandboxBackend, SandboxProfile } from "../../src/sandbox/backend.ts"
+import type {
+  ExitedSandbox,
+  Job,
+  Limits,
+  PreparedSandbox,
+  SandboxBackend,
+  SandboxProfile,
+} from "../../src/sandbox/backend.ts"
 
 const mebibyte = 1024 * 1024
-export const testLimits: Limits = { wallMs: 20_000, memoryBytes: 512 * mebibyte, pids: 64, diskBytes: 64 * mebibyte, outputBytes: mebibyte, openFiles: 256 }
+export const testLimits: Limits = {
+  wallMs: 20_000,
+  memoryBytes: 512 * mebibyte,
+  pids: 64,
+  diskBytes: 64 * mebibyte,
+  outputBytes: mebibyte,
+  openFiles: 256,
+}
 
 export interface ProfileOverrides extends Partial<Omit<SandboxProfile, "executables" | "limits">> {
   readonly program?: string
@@ -15,7 +29,39 @@ export interface ProfileOverrides extends Partial<Omit<SandboxProfile, "executab
   readonly bundles?: Readonly<Record<string, string>>
   readonly limits?: Partial<Limits>
 }
-const everyday = ["sh", "cat", "ls", "mkdir", "rm", "mv", "cp", "ln", "chmod", "touch", "sleep", "echo", "python3", "perl", "head", "stat", "find", "dd", "true", "env", "id", "tail", "kill", "seq", "mkfifo", "truncate", "rmdir", "tee", "wc", "getent", "curl"]
+const everyday = [
+  "sh",
+  "cat",
+  "ls",
+  "mkdir",
+  "rm",
+  "mv",
+  "cp",
+  "ln",
+  "chmod",
+  "touch",
+  "sleep",
+  "echo",
+  "python3",
+  "perl",
+  "head",
+  "stat",
+  "find",
+  "dd",
+  "true",
+  "env",
+  "id",
+  "tail",
+  "kill",
+  "seq",
+  "mkfifo",
+  "truncate",
+  "rmdir",
+  "tee",
+  "wc",
+  "getent",
+  "curl",
+]
 
 export const profileOf = (overrides: ProfileOverrides = {}): SandboxProfile => {
   const { program, children, spawn, bundles, limits, ...rest } = overrides
@@ -29,7 +75,12 @@ export const profileOf = (overrides: ProfileOverrides = {}): SandboxProfile => {
     }
   }
   return {
-    executables: { program: program ?? "/usr/bin/sh", children: children ?? true, spawn: spawn ?? known, bundles: bundles ?? {} },
+    executables: {
+      program: program ?? "/usr/bin/sh",
+      children: children ?? true,
+      spawn: spawn ?? known,
+      bundles: bundles ?? {},
+    },
     view: { read: ["**"], deny: [] },
     write: ["**"],
     env: { PATH: "/usr/bin:/bin", HOME: "/home/tool", LANG: "C.UTF-8" },
@@ -54,19 +105,48 @@ export const prepared = async (backend: SandboxBackend, overrides?: ProfileOverr
   if (!made.ok) throw new Error(`${made.control}: ${made.message}`)
   return made
 }
-export const finish = async (sandbox: PreparedSandbox, job: Omit<Job, "stdin"> & { stdin?: string }, cancel: AbortSignal = new AbortController().signal): Promise<Outcome> => {
+export const finish = async (
+  sandbox: PreparedSandbox,
+  job: Omit<Job, "stdin"> & { stdin?: string },
+  cancel: AbortSignal = new AbortController().signal,
+): Promise<Outcome> => {
   const exited = await sandbox.run({ ...job, stdin: Buffer.from(job.stdin ?? "") }, cancel)
   if (!exited.ok) throw new Error(`${exited.control}: ${exited.message}`)
-  return { exited, stdout: Buffer.from(exited.stdout.bytes).toString("utf8"), stderr: Buffer.from(exited.stderr.bytes).toString("utf8") }
+  return {
+    exited,
+    stdout: Buffer.from(exited.stdout.bytes).toString("utf8"),
+    stderr: Buffer.from(exited.stderr.bytes).toString("utf8"),
+  }
 }
-export const runShell = async (backend: SandboxBackend, workspace: string, script: string, overrides?: ProfileOverrides): Promise<Outcome> =>
-  finish(await prepared(backend, overrides), { argv: ["/usr/bin/sh", "-c", script], workspace })
-export const runPython = async (backend: SandboxBackend, workspace: string, source: string, overrides?: ProfileOverrides): Promise<Outcome> =>
-  finish(await prepared(backend, { program: "/usr/bin/python3", ...overrides }), { argv: ["/usr/bin/python3", "-c", source], workspace })
+export const runShell = async (
+  backend: SandboxBackend,
+  workspace: string,
+  script: string,
+  overrides?: ProfileOverrides,
+): Promise<Outcome> => finish(await prepared(backend, overrides), { argv: ["/usr/bin/sh", "-c", script], workspace })
+export const runPython = async (
+  backend: SandboxBackend,
+  workspace: string,
+  source: string,
+  overrides?: ProfileOverrides,
+): Promise<Outcome> =>
+  finish(await prepared(backend, { program: "/usr/bin/python3", ...overrides }), {
+    argv: ["/usr/bin/python3", "-c", source],
+    workspace,
+  })
 
 /** Every path below a folder with type, mode and content, as one comparable text. */
 export const fingerprint = (folder: string): string =>
-  execFileSync("sh", ["-c", 'cd "$1" && find . -printf "%p %y %m %s %l\\n" | sort && find . -type f -print0 | sort -z | xargs -0 -r sha256sum', "sh", folder], { encoding: "utf8" })
+  execFileSync(
+    "sh",
+    [
+      "-c",
+      'cd "$1" && find . -printf "%p %y %m %s %l\\n" | sort && find . -type f -print0 | sort -z | xargs -0 -r sha256sum',
+      "sh",
+      folder,
+    ],
+    { encoding: "utf8" },
+  )
 
 export interface LiveProcess {
   readonly pid: number
@@ -84,13 +164,17 @@ const statusOf = (pid: number): { parent: number; started: string; zombie: boole
 }
 /** Every process below one, now. */
 export const descendants = (root: number): LiveProcess[] => {
-  const all = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number)
+  const all = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
   const children = new Map<number, LiveProcess[]>()
   for (const pid of all) {
     const status = statusOf(pid)
-    if (status !== undefined) children.set(status.parent, [...(children.get(status.parent) ?? []), { pid, started: status.started }])
+    if (status !== undefined)
+      children.set(status.parent, [...(children.get(status.parent) ?? []), { pid, started: status.started }])
   }
-  const below = (pid: number): LiveProcess[] => (children.get(pid) ?? []).flatMap((child) => [child, ...below(child.pid)])
+  const below = (pid: number): LiveProcess[] =>
+    (children.get(pid) ?? []).flatMap((child) => [child, ...below(child.pid)])
   return below(root)
 }
 export const stillAlive = (processes: readonly LiveProcess[]): LiveProcess[] =>
@@ -107,10 +191,16 @@ export const commandOf = (pid: number): string => {
 }
 /** Control groups named after a host process. */
 export const groupsOf = (hostPid: number): string[] =>
-  execFileSync("sh", ["-c", `find /sys/fs/cgroup -type d -name 'caisson-${hostPid}-*' 2>/dev/null || true`], { encoding: "utf8" }).split("\n").filter((line) => line !== "")
+  execFileSync("sh", ["-c", `find /sys/fs/cgroup -type d -name 'caisson-${hostPid}-*' 2>/dev/null || true`], {
+    encoding: "utf8",
+  })
+    .split("\n")
+    .filter((line) => line !== "")
 /** Mounts of this machine that mention one of the given folders or a base of private mounts. */
 export const strayMounts = (...folders: string[]): string[] =>
-  readFileSync("/proc/self/mountinfo", "utf8").split("\n").filter((line) => folders.some((folder) => line.includes(folder)) || / \/(srv|mnt|media|opt) /.test(line))
+  readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .filter((line) => folders.some((folder) => line.includes(folder)) || / \/(srv|mnt|media|opt) /.test(line))
 
 export const until = async (condition: () => boolean, what: string, milliseconds = 10_000): Promise<void> => {
   const end = Date.now() + milliseconds

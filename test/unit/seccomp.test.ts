@@ -43,13 +43,27 @@ describe.each(architectures)("the filter on $name", ({ name, arch, column }) => 
     return nr === null ? null : run(program, { arch, nr, args })
   }
 
-  test.each(["ptrace", "mount", "unshare", "setns", "bpf", "keyctl", "userfaultfd", "open_by_handle_at", "kexec_load", "pidfd_getfd"] as const)("refuses %s", (call) => {
+  test.each([
+    "ptrace",
+    "mount",
+    "unshare",
+    "setns",
+    "bpf",
+    "keyctl",
+    "userfaultfd",
+    "open_by_handle_at",
+    "kexec_load",
+    "pidfd_getfd",
+  ] as const)("refuses %s", (call) => {
     expect(verdict(open, call)).toBe(EPERM)
     expect(verdict(childless, call)).toBe(EPERM)
   })
-  test.each(["io_uring_setup", "clone3", "memfd_create"] as const)("answers %s as if the kernel had no such call", (call) => {
-    expect(verdict(open, call)).toBe(ENOSYS)
-  })
+  test.each(["io_uring_setup", "clone3", "memfd_create"] as const)(
+    "answers %s as if the kernel had no such call",
+    (call) => {
+      expect(verdict(open, call)).toBe(ENOSYS)
+    },
+  )
   test("lets plain calls pass", () => {
     for (const nr of [0, 1, 63, 64, 222, 257]) {
       if (Object.values(syscallNumbers).some((numbers) => numbers[column] === nr)) continue
@@ -75,7 +89,8 @@ describe.each(architectures)("the filter on $name", ({ name, arch, column }) => 
     for (const family of [1, 2, 10]) expect(verdict(open, "socket", family, 1, 0)).toBe(ALLOW)
     expect(verdict(open, "socket", 16, 3, 0)).toBe(ALLOW)
     expect(verdict(open, "socket", 16, 3, 9)).toBe(EAFNOSUPPORT)
-    for (const family of [3, 4, 5, 9, 15, 17, 29, 31, 38, 40, 44]) expect(verdict(open, "socket", family, 1, 0)).toBe(EAFNOSUPPORT)
+    for (const family of [3, 4, 5, 9, 15, 17, 29, 31, 38, 40, 44])
+      expect(verdict(open, "socket", family, 1, 0)).toBe(EAFNOSUPPORT)
     expect(verdict(open, "socketpair", 1)).toBe(ALLOW)
     expect(verdict(open, "socketpair", 2)).toBe(EAFNOSUPPORT)
   })

@@ -119,7 +119,7 @@ const refuse = (path: TemplatePath, problem: string, hint: string): Failure => (
 const lookUp = (values: TemplateValues, path: TemplatePath): JsonValue | undefined => {
   let at: JsonValue | undefined = path.root === "context" ? values.context : values.input
   for (const key of path.keys) {
-    if (Array.isArray(at)) at = /^\d+$/.test(key) ? at[Number(key)] : undefined
+    if (Array.isArray(at)) at = /^\d+$/.test(key) ? (at as readonly JsonValue[])[Number(key)] : undefined
     else if (isObject(at)) at = Object.hasOwn(at, key) ? at[key] : undefined
     else return undefined
   }

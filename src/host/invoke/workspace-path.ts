@@ -50,7 +50,7 @@ const applies = (root: JsonSchema, schema: JsonValue | undefined, seen: Set<Json
   seen.add(target)
   const branches = ["allOf", "anyOf", "oneOf"].flatMap((word) => {
     const list = target[word]
-    return Array.isArray(list) ? list : []
+    return Array.isArray(list) ? (list as readonly JsonValue[]) : []
   })
   return [target, ...[...branches, target["then"], target["else"]].flatMap((branch) => applies(root, branch, seen))]
 }

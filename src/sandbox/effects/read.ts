@@ -339,7 +339,10 @@ class LayerReader {
     if (known !== undefined) return known
     this.#holes += Math.max(0, stats.size - stats.blocks * 512)
     if (this.#holes > this.#limits.maxHoleBytes) {
-      throw new LayerRefused("too-many-bytes", `the changed files have more than ${this.#limits.maxHoleBytes} bytes of holes`)
+      throw new LayerRefused(
+        "too-many-bytes",
+        `the changed files have more than ${this.#limits.maxHoleBytes} bytes of holes`,
+      )
     }
     const fd = openSync(this.#upper(path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     const digest = await this.#digest(fd, stats.size)

@@ -7,7 +7,17 @@
 import { realpathSync, statSync } from "node:fs"
 import type { Socket as UdpSocket } from "node:dgram"
 import type { Server } from "node:net"
-import type { Channel, CommitResult, ControlReport, ExitedSandbox, Job, PreparedSandbox, SandboxBackend, SandboxProfile, Unavailable } from "../backend.ts"
+import type {
+  Channel,
+  CommitResult,
+  ControlReport,
+  ExitedSandbox,
+  Job,
+  PreparedSandbox,
+  SandboxBackend,
+  SandboxProfile,
+  Unavailable,
+} from "../backend.ts"
 import { chooseTxRoot, possibleTxRoots, recoverWorkspace } from "../effects/index.ts"
 import { examineControls } from "./examine.ts"
 import { type Handle, launch, type Launched } from "./launch.ts"
@@ -88,7 +98,12 @@ class Prepared implements PreparedSandbox {
   readonly #transactions: (workspace: string) => string
   readonly #home: string | undefined
   #used = false
-  constructor(launched: Launched, { sandbox, seat }: PrepareAnswer, profile: SandboxProfile, transactions: (workspace: string) => string) {
+  constructor(
+    launched: Launched,
+    { sandbox, seat }: PrepareAnswer,
+    profile: SandboxProfile,
+    transactions: (workspace: string) => string,
+  ) {
     this.#home = profile.home?.dir
     this.#launched = launched
     this.#sandbox = sandbox
@@ -112,12 +127,24 @@ class Prepared implements PreparedSandbox {
       if (!statSync(workspace).isDirectory()) throw new Error("it is not a folder")
     } catch (error) {
       await this.#release()
-      return { ok: false, control: "workspace", message: `the workspace ${job.workspace} cannot be used: ${(error as Error).message}`, fix: "name an existing folder" }
+      return {
+        ok: false,
+        control: "workspace",
+        message: `the workspace ${job.workspace} cannot be used: ${(error as Error).message}`,
+        fix: "name an existing folder",
+      }
     }
-    const onCancel = (): void => void this.#launched.ask({ op: "cancel", sandbox: this.#sandbox }).catch(() => undefined)
+    const onCancel = (): void =>
+      void this.#launched.ask({ op: "cancel", sandbox: this.#sandbox }).catch(() => undefined)
     cancel.addEventListener("abort", onCancel, { once: true })
     try {
-      const asked = this.#launched.ask({ op: "run", sandbox: this.#sandbox, job: { ...job, workspace }, transactions: this.#transactions(workspace), homeTransactions: this.#home === undefined ? "" : this.#transactions(this.#home) })
+      const asked = this.#launched.ask({
+        op: "run",
+        sandbox: this.#sandbox,
+        job: { ...job, workspace },
+        transactions: this.#transactions(workspace),
+        homeTransactions: this.#home === undefined ? "" : this.#transactions(this.#home),
+      })
       if (cancel.aborted) onCancel()
       const answer = (await asked) as RunAnswer | Refusal
       return answer.ok ? new Exited(this.#launched, this.#sandbox, answer) : answer
@@ -203,4 +230,5 @@ class NamespaceBackend implements SandboxBackend {
   }
 }
 
-export const createNamespaceBackend = (options: NamespaceBackendOptions): SandboxBackend & { start(): Promise<void> } => new NamespaceBackend(options)
+export const createNamespaceBackend = (options: NamespaceBackendOptions): SandboxBackend & { start(): Promise<void> } =>
+  new NamespaceBackend(options)

@@ -70,12 +70,18 @@ const findMounts = (mountinfo: string, selfCgroup: string): Mounted[] => {
       return existsSync(full) ? full : point
     }
     if (type === "cgroup") {
-      const controllers = (options ?? "").split(",").filter((name) => ["memory", "pids", "cpu", "cpuacct"].includes(name))
+      const controllers = (options ?? "")
+        .split(",")
+        .filter((name) => ["memory", "pids", "cpu", "cpuacct"].includes(name))
       if (controllers[0] !== undefined) mounts.push({ version: 1, path: place(controllers[0]), controllers })
     } else if (type === "cgroup2") {
       const path = place("")
       const file = join(path, "cgroup.controllers")
-      mounts.push({ version: 2, path, controllers: existsSync(file) ? readFileSync(file, "utf8").trim().split(" ") : [] })
+      mounts.push({
+        version: 2,
+        path,
+        controllers: existsSync(file) ? readFileSync(file, "utf8").trim().split(" ") : [],
+      })
     }
   }
   return mounts
@@ -84,7 +90,8 @@ const findMounts = (mountinfo: string, selfCgroup: string): Mounted[] => {
 const prefix = "caisson-"
 const removeTree = (dir: string): void => {
   try {
-    for (const entry of readdirSync(dir, { withFileTypes: true })) if (entry.isDirectory()) removeTree(join(dir, entry.name))
+    for (const entry of readdirSync(dir, { withFileTypes: true }))
+      if (entry.isDirectory()) removeTree(join(dir, entry.name))
     rmdirSync(dir)
   } catch {
     // Busy (a live host's) or gone already: the next start sweeps again.
@@ -122,7 +129,11 @@ const readCounter = (file: string, key: string): number => {
     return 0
   }
 }
-const readProcesses = (dir: string): number[] => readFileSync(join(dir, "cgroup.procs"), "utf8").split("\n").filter((line) => line !== "").map(Number)
+const readProcesses = (dir: string): number[] =>
+  readFileSync(join(dir, "cgroup.procs"), "utf8")
+    .split("\n")
+    .filter((line) => line !== "")
+    .map(Number)
 const quotaPeriodUs = 100_000
 
 const createV1 = (mounts: readonly Mounted[], hostName: string, isDead: IsDead): Groups | string => {
@@ -197,9 +208,11 @@ const createV2 = (mount: Mounted, hostName: string, isDead: IsDead): Groups | st
   const wanted = ["memory", "pids", "cpu"]
   try {
     sweep(parent, isDead)
-    const handedDown = (dir: string): string[] => readFileSync(join(dir, "cgroup.subtree_control"), "utf8").trim().split(" ")
+    const handedDown = (dir: string): string[] =>
+      readFileSync(join(dir, "cgroup.subtree_control"), "utf8").trim().split(" ")
     const missing = wanted.filter((name) => mount.controllers.includes(name) && !handedDown(parent).includes(name))
-    if (missing.length > 0) writeFileSync(join(parent, "cgroup.subtree_control"), missing.map((name) => `+${name}`).join(" "))
+    if (missing.length > 0)
+      writeFileSync(join(parent, "cgroup.subtree_control"), missing.map((name) => `+${name}`).join(" "))
     const host = join(parent, hostName)
     mkdirSync(host)
     const available = readFileSync(join(host, "cgroup.controllers"), "utf8").trim().split(" ")
@@ -226,7 +239,8 @@ const createV2 = (mount: Mounted, hostName: string, isDead: IsDead): Groups | st
             if (existsSync(swap)) writeFileSync(swap, "0")
             writeFileSync(join(dir, "memory.oom.group"), "1")
             writeFileSync(join(dir, "pids.max"), String(limits.pids))
-            if (limits.cpus !== undefined) writeFileSync(join(dir, "cpu.max"), `${Math.round(limits.cpus * quotaPeriodUs)} ${quotaPeriodUs}`)
+            if (limits.cpus !== undefined)
+              writeFileSync(join(dir, "cpu.max"), `${Math.round(limits.cpus * quotaPeriodUs)} ${quotaPeriodUs}`)
           },
           usage: () => {
             const peak = readNumber(join(dir, "memory.peak"))
@@ -269,7 +283,9 @@ export const findGroups = (options: FindGroupsOptions): Groups => {
   const mounts = findMounts(options.mountinfo, options.selfCgroup)
   const hostName = `${prefix}${options.hostPid}-${process.hrtime.bigint().toString(36)}`
   const reasons: string[] = []
-  const unified = mounts.find((mount) => mount.version === 2 && mount.controllers.includes("memory") && mount.controllers.includes("pids"))
+  const unified = mounts.find(
+    (mount) => mount.version === 2 && mount.controllers.includes("memory") && mount.controllers.includes("pids"),
+  )
   if (unified !== undefined) {
     const groups = createV2(unified, hostName, options.isDead)
     if (typeof groups !== "string") return groups

@@ -4,12 +4,35 @@ import { examine } from "../examine.ts"
 import type { Launched } from "./launch.ts"
 import type { Refusal } from "./protocol.ts"
 
-export const examineControls = async (backend: SandboxBackend, launched: Launched | Refusal): Promise<ControlReport[]> => {
-  if ("ok" in launched) return [{ control: launched.control, state: "absent", evidence: launched.message, fix: launched.fix }]
+export const examineControls = async (
+  backend: SandboxBackend,
+  launched: Launched | Refusal,
+): Promise<ControlReport[]> => {
+  if ("ok" in launched)
+    return [{ control: launched.control, state: "absent", evidence: launched.message, fix: launched.fix }]
   const { facts } = launched
-  const groups: ControlReport = facts.groups === "none"
-    ? { control: "cgroups", state: "absent", evidence: facts.groupsReason, fix: "run as root, or give this user a delegated cgroup (`systemd-run --user --scope -p Delegate=yes caisson …`); memory is limited per process only" }
-    : { control: "cgroups", state: "enforced", evidence: `cgroup ${facts.groups}: ${Object.entries(facts.controllers).filter(([, there]) => there).map(([name]) => name).join(", ")}` }
-  const mode: ControlReport = { control: "namespaces", state: "enforced", evidence: facts.privileged ? "as root: sandboxes run as a user that owns nothing here" : "as an ordinary user, in a user namespace" }
+  const groups: ControlReport =
+    facts.groups === "none"
+      ? {
+          control: "cgroups",
+          state: "absent",
+          evidence: facts.groupsReason,
+          fix: "run as root, or give this user a delegated cgroup (`systemd-run --user --scope -p Delegate=yes caisson …`); memory is limited per process only",
+        }
+      : {
+          control: "cgroups",
+          state: "enforced",
+          evidence: `cgroup ${facts.groups}: ${Object.entries(facts.controllers)
+            .filter(([, there]) => there)
+            .map(([name]) => name)
+            .join(", ")}`,
+        }
+  const mode: ControlReport = {
+    control: "namespaces",
+    state: "enforced",
+    evidence: facts.privileged
+      ? "as root: sandboxes run as a user that owns nothing here"
+      : "as an ordinary user, in a user namespace",
+  }
   return [mode, groups, ...(await examine(backend))]
 }

@@ -13,7 +13,15 @@ import type { Server } from "node:net"
 import { dirname, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 import { removeGroups } from "./cgroup.ts"
-import type { Answer, LauncherFacts, LauncherMessage, LauncherOptions, ListenerRole, Refusal, Request } from "./protocol.ts"
+import type {
+  Answer,
+  LauncherFacts,
+  LauncherMessage,
+  LauncherOptions,
+  ListenerRole,
+  Refusal,
+  Request,
+} from "./protocol.ts"
 import { bwrapPath } from "./sealed-run.ts"
 
 export type Handle = Server | UdpSocket
@@ -30,15 +38,22 @@ const readSetting = (path: string): string | undefined => {
 export const namespaceTrouble = (stderr: string): { message: string; fix: string } => {
   if (readSetting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") === "1") {
     return {
-      message: "AppArmor on this machine forbids unprivileged user namespaces (kernel.apparmor_restrict_unprivileged_userns=1)",
+      message:
+        "AppArmor on this machine forbids unprivileged user namespaces (kernel.apparmor_restrict_unprivileged_userns=1)",
       fix: "run caisson as root, or add an AppArmor profile for its node with `userns,`, or `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`",
     }
   }
   if (readSetting("/proc/sys/kernel/unprivileged_userns_clone") === "0") {
-    return { message: "this kernel forbids unprivileged user namespaces (kernel.unprivileged_userns_clone=0)", fix: "run caisson as root, or `sudo sysctl kernel.unprivileged_userns_clone=1`" }
+    return {
+      message: "this kernel forbids unprivileged user namespaces (kernel.unprivileged_userns_clone=0)",
+      fix: "run caisson as root, or `sudo sysctl kernel.unprivileged_userns_clone=1`",
+    }
   }
   if (readSetting("/proc/sys/user/max_user_namespaces") === "0") {
-    return { message: "this machine allows no user namespaces (user.max_user_namespaces=0)", fix: "`sudo sysctl user.max_user_namespaces=15000`" }
+    return {
+      message: "this machine allows no user namespaces (user.max_user_namespaces=0)",
+      fix: "`sudo sysctl user.max_user_namespaces=15000`",
+    }
   }
   if (existsSync("/.dockerenv") || existsSync("/run/.containerenv")) {
     return {
@@ -46,7 +61,10 @@ export const namespaceTrouble = (stderr: string): { message: string; fix: string
       fix: "start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined --cap-add SYS_ADMIN`, or use `--backend docker` with the engine's socket",
     }
   }
-  return { message: `namespaces could not be made here${stderr === "" ? "" : `: ${stderr}`}`, fix: "run as root, or on a kernel with user namespaces, overlayfs and seccomp" }
+  return {
+    message: `namespaces could not be made here${stderr === "" ? "" : `: ${stderr}`}`,
+    fix: "run as root, or on a kernel with user namespaces, overlayfs and seccomp",
+  }
 }
 
 const needed: readonly { readonly path: string; readonly from: string }[] = [
@@ -69,7 +87,9 @@ export interface Launched {
 /** Where this process keeps compiled code, if that is in the data folder. */
 const compiledIn = (data: string): Readonly<Record<string, string>> => {
   const kept = getCompileCacheDir()
-  return kept !== undefined && data !== "" && kept.startsWith(`${data}${sep}`) ? { NODE_COMPILE_CACHE: dirname(kept) } : {}
+  return kept !== undefined && data !== "" && kept.startsWith(`${data}${sep}`)
+    ? { NODE_COMPILE_CACHE: dirname(kept) }
+    : {}
 }
 
 /** `data`: the host's data folder, which also stays clear of the launcher's own mounts. */
@@ -78,7 +98,12 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
     try {
       accessSync(path, constants.X_OK)
     } catch {
-      return { ok: false, control: "programs", message: `${path} is not installed`, fix: `sudo apt-get install ${from}` }
+      return {
+        ok: false,
+        control: "programs",
+        message: `${path} is not installed`,
+        fix: `sudo apt-get install ${from}`,
+      }
     }
   }
   const uid = process.getuid?.() ?? 0
@@ -86,11 +111,36 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
   const program = fileURLToPath(new URL(`./launcher.${extension}`, import.meta.url))
   const listedAt = Date.now()
   const livePids = readdirSync("/proc").map(Number).filter(Number.isInteger)
-  const options: LauncherOptions = { hostPid: process.pid, hostUid: uid, avoid: data === "" ? [] : [data], livePids, listedAt }
-  const namespaces = ["--mount", "--pid", "--net", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation", "slave", ...(uid === 0 ? [] : ["--user", "--map-root-user"])]
+  const options: LauncherOptions = {
+    hostPid: process.pid,
+    hostUid: uid,
+    avoid: data === "" ? [] : [data],
+    livePids,
+    listedAt,
+  }
+  const namespaces = [
+    "--mount",
+    "--pid",
+    "--net",
+    "--fork",
+    "--kill-child=KILL",
+    "--mount-proc",
+    "--propagation",
+    "slave",
+    ...(uid === 0 ? [] : ["--user", "--map-root-user"]),
+  ]
   const child: ChildProcess = spawn(
     "/usr/bin/setpriv",
-    ["--pdeathsig", "KILL", "/usr/bin/unshare", ...namespaces, process.execPath, "--no-warnings", program, JSON.stringify(options)],
+    [
+      "--pdeathsig",
+      "KILL",
+      "/usr/bin/unshare",
+      ...namespaces,
+      process.execPath,
+      "--no-warnings",
+      program,
+      JSON.stringify(options),
+    ],
     { stdio: ["ignore", "ignore", "pipe", "ipc"], serialization: "advanced", env: compiledIn(data), cwd: "/" },
   )
   let stderr = ""
@@ -107,7 +157,8 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
     child.once("exit", () => {
       ended = true
       onEnded()
-      for (const { reject } of pending.values()) reject(new Error(`the sandbox launcher ended: ${stderr.trim() || "no reason given"}`))
+      for (const { reject } of pending.values())
+        reject(new Error(`the sandbox launcher ended: ${stderr.trim() || "no reason given"}`))
       pending.clear()
       for (const own of handles.values()) for (const listener of own.values()) listener.close()
       handles.clear()
@@ -164,15 +215,18 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
     pid: child.pid as number,
     ask: (request) =>
       new Promise<Answer>((resolve, reject) => {
-        if (ended || !child.connected) return reject(new Error(`the sandbox launcher is gone: ${stderr.trim() || "it was killed"}`))
+        if (ended || !child.connected)
+          return reject(new Error(`the sandbox launcher is gone: ${stderr.trim() || "it was killed"}`))
         serial += 1
         const id = serial
         child.ref()
         child.channel?.ref()
-        const settle = <T>(finish: (value: T) => void) => (value: T): void => {
-          queueMicrotask(rest)
-          finish(value)
-        }
+        const settle =
+          <T>(finish: (value: T) => void) =>
+          (value: T): void => {
+            queueMicrotask(rest)
+            finish(value)
+          }
         pending.set(id, { resolve: settle(resolve), reject: settle(reject) })
         child.send({ ...request, id })
       }),

@@ -23,7 +23,16 @@ import { findGroups } from "./cgroup.ts"
 import { deniedAttempts } from "./denied-attempts.ts"
 import { offerListeners, rolesOf, usualRoles } from "./listeners.ts"
 import { currentNetwork } from "./netns.ts"
-import type { Answer, LauncherMessage, LauncherOptions, ListenerRole, PrepareAnswer, Refusal, RequestMessage, RunAnswer } from "./protocol.ts"
+import type {
+  Answer,
+  LauncherMessage,
+  LauncherOptions,
+  ListenerRole,
+  PrepareAnswer,
+  Refusal,
+  RequestMessage,
+  RunAnswer,
+} from "./protocol.ts"
 import { buildRootView } from "./root-view.ts"
 import { type Seat, takeSeat } from "./seat.ts"
 import { sealedRun } from "./sealed-run.ts"
@@ -47,7 +56,15 @@ interface Sandbox {
   readonly root: string
   readonly cancel: AbortController
   slot?: Slot
-  exited?: { readonly snapshot: Snapshot; readonly homeSnapshot: Snapshot | undefined; readonly writes: WriteSet; readonly homeWrites: WriteSet | undefined; readonly workspace: string; readonly transactions: string; readonly homeTransactions: string }
+  exited?: {
+    readonly snapshot: Snapshot
+    readonly homeSnapshot: Snapshot | undefined
+    readonly writes: WriteSet
+    readonly homeWrites: WriteSet | undefined
+    readonly workspace: string
+    readonly transactions: string
+    readonly homeTransactions: string
+  }
 }
 
 const send = (message: LauncherMessage, handle?: Server | UdpSocket): Promise<void> =>
@@ -98,17 +115,29 @@ class Launcher {
       writeFileSync(file, compileFilter(rulesFor({ children }), architecture))
       return file
     }
-    this.#filters = { withChildren: filter("filter-children", true), withoutChildren: filter("filter-childless", false) }
+    this.#filters = {
+      withChildren: filter("filter-children", true),
+      withoutChildren: filter("filter-childless", false),
+    }
   }
 
   facts() {
-    return { privileged: this.#privileged, groups: this.#groups.version, groupsReason: this.#groups.reason, controllers: this.#groups.controllers, groupFolders: this.#groups.folders }
+    return {
+      privileged: this.#privileged,
+      groups: this.#groups.version,
+      groupsReason: this.#groups.reason,
+      controllers: this.#groups.controllers,
+      groupFolders: this.#groups.folders,
+    }
   }
 
   #mountBase(): string {
     const avoid = this.#options.avoid
-    const base = baseCandidates.find((path) => existsSync(path) && !avoid.some((used) => used === path || used.startsWith(`${path}/`)))
-    if (base === undefined) throw new Error(`none of ${baseCandidates.join(", ")} can serve as the base of private mounts`)
+    const base = baseCandidates.find(
+      (path) => existsSync(path) && !avoid.some((used) => used === path || used.startsWith(`${path}/`)),
+    )
+    if (base === undefined)
+      throw new Error(`none of ${baseCandidates.join(", ")} can serve as the base of private mounts`)
     mount("tmpfs", base, "tmpfs", MS.NOSUID | MS.NODEV | MS.NOEXEC, "size=64m,mode=0755")
     mkdirSync(join(base, "roots"), { mode: 0o755 })
     return base
@@ -124,7 +153,13 @@ class Launcher {
   async #takeSeat(roles: readonly ListenerRole[]): Promise<OfferedSeat> {
     this.#serial += 1
     const number = this.#serial
-    const seat = await takeSeat({ name: `s${number}`, groups: this.#groups, homeNetwork: this.#home, identity: this.#identity, filters: this.#filters })
+    const seat = await takeSeat({
+      name: `s${number}`,
+      groups: this.#groups,
+      homeNetwork: this.#home,
+      identity: this.#identity,
+      filters: this.#filters,
+    })
     const offered = { seat, number, roles: new Set<ListenerRole>() }
     await this.#offer(offered, roles)
     return offered
@@ -157,7 +192,9 @@ class Launcher {
   #rootFor(profile: SandboxProfile): string {
     const { program, spawn } = profile.executables
     // A program that was replaced by an upgrade gets a new view.
-    const editions = [program, ...Object.values(spawn)].map((path) => statSync(path, { throwIfNoEntry: false })?.ctimeMs)
+    const editions = [program, ...Object.values(spawn)].map(
+      (path) => statSync(path, { throwIfNoEntry: false })?.ctimeMs,
+    )
     const key = JSON.stringify([profile.executables, editions])
     const known = this.#roots.get(key)
     if (known !== undefined) {
@@ -194,10 +231,13 @@ class Launcher {
   /** A limit that must hold, and does not on this machine. */
   #unmet(profile: SandboxProfile): Refusal | undefined {
     const { version, controllers, reason } = this.#groups
-    const fix = "run as root, or give this user a delegated cgroup (systemd: `systemd-run --user --scope -p Delegate=yes caisson …`)"
+    const fix =
+      "run as root, or give this user a delegated cgroup (systemd: `systemd-run --user --scope -p Delegate=yes caisson …`)"
     const why = version === "none" ? reason : "the controller is missing"
-    if (profile.required.includes("memoryBytes") && !controllers.memory) return refuse("memory-limit", `a memory limit for the whole process tree cannot be enforced: ${why}`, fix)
-    if (profile.required.includes("cpus") && !controllers.cpu) return refuse("cpu-share", `a CPU share cannot be enforced: ${why}`, fix)
+    if (profile.required.includes("memoryBytes") && !controllers.memory)
+      return refuse("memory-limit", `a memory limit for the whole process tree cannot be enforced: ${why}`, fix)
+    if (profile.required.includes("cpus") && !controllers.cpu)
+      return refuse("cpu-share", `a CPU share cannot be enforced: ${why}`, fix)
     return undefined
   }
 
@@ -205,12 +245,21 @@ class Launcher {
     const unmet = this.#unmet(profile)
     if (unmet !== undefined) return unmet
     const [name] = Object.entries(profile.env).find(([name, value]) => unfit(name, value)) ?? []
-    if (name !== undefined) return refuse("environment", `the variable ${JSON.stringify(name)} cannot be passed as it is`, "give it a name without `=`, and no NUL characters")
+    if (name !== undefined)
+      return refuse(
+        "environment",
+        `the variable ${JSON.stringify(name)} cannot be passed as it is`,
+        "give it a name without `=`, and no NUL characters",
+      )
     let root: string
     try {
       root = this.#rootFor(profile)
     } catch (error) {
-      return refuse("root-view", `the program's view of the system could not be built: ${(error as Error).message}`, "check that the program and its folder exist and are readable")
+      return refuse(
+        "root-view",
+        `the program's view of the system could not be built: ${(error as Error).message}`,
+        "check that the program and its folder exist and are readable",
+      )
     }
     const roles = rolesOf(profile.network)
     const offered = await this.#nextSeat(roles)
@@ -232,23 +281,58 @@ class Launcher {
       this.#serial += 1
       const snapshot = beginSnapshot(job.workspace)
       const homeSnapshot = profile.home === undefined ? undefined : beginSnapshot(profile.home.dir)
-      const slot = await openSlot({ at: join(this.#base, `c${this.#serial}`), workspace: job.workspace, profile, identity: this.#identity, owners: this.#owners })
+      const slot = await openSlot({
+        at: join(this.#base, `c${this.#serial}`),
+        workspace: job.workspace,
+        profile,
+        identity: this.#identity,
+        owners: this.#owners,
+      })
       sandbox.slot = slot
-      hideFromView({ source: job.workspace, merged: slot.workspace.merged, view: profile.view, write: profile.write, blank: this.#base })
+      hideFromView({
+        source: job.workspace,
+        merged: slot.workspace.merged,
+        view: profile.view,
+        write: profile.write,
+        blank: this.#base,
+      })
       const at = slot.paths.tmp
       const diskFull = (): boolean => {
         const { bavail, bsize, ffree } = statfsSync(at)
         return bavail * bsize < 65536 || ffree < 8
       }
-      const run = await sealedRun({ seat, profile, job, paths: { ...slot.paths, root: sandbox.root }, identity: this.#identity, cancel: sandbox.cancel.signal, diskFull })
+      const run = await sealedRun({
+        seat,
+        profile,
+        job,
+        paths: { ...slot.paths, root: sandbox.root },
+        identity: this.#identity,
+        cancel: sandbox.cancel.signal,
+        diskFull,
+      })
       const denied: Denial[] = [
         ...deniedAttempts(seat.network.attempts(), profile.network),
         ...denialsOf(run.ending, profile, { pids: run.usage?.pidsRefused ?? 0, disk: diskFull() }),
       ]
       slot.seal()
-      const writes = await readWriteSet({ lower: job.workspace, upper: slot.workspace.upper, xattrPrefix: slot.workspace.xattrPrefix })
-      const homeWrites = slot.home === undefined ? undefined : await readWriteSet({ lower: slot.home.source, upper: slot.home.upper, xattrPrefix: slot.home.xattrPrefix })
-      sandbox.exited = { snapshot, homeSnapshot, writes, homeWrites, workspace: job.workspace, transactions, homeTransactions }
+      const writes = await readWriteSet({
+        lower: job.workspace,
+        upper: slot.workspace.upper,
+        xattrPrefix: slot.workspace.xattrPrefix,
+      })
+      const homeWrites =
+        slot.home === undefined
+          ? undefined
+          : await readWriteSet({ lower: slot.home.source, upper: slot.home.upper, xattrPrefix: slot.home.xattrPrefix })
+      sandbox.exited = {
+        snapshot,
+        homeSnapshot,
+        writes,
+        homeWrites,
+        workspace: job.workspace,
+        transactions,
+        homeTransactions,
+      }
       const { cpuMs, peakMemoryBytes } = run.usage ?? {}
       return {
         ok: true,
@@ -256,13 +340,18 @@ class Launcher {
         stdout: run.stdout,
         stderr: run.stderr,
         denied,
-        usage: { wallMs: run.wallMs, ...(cpuMs === undefined ? {} : { cpuMs }), ...(peakMemoryBytes === undefined ? {} : { peakMemoryBytes }) },
+        usage: {
+          wallMs: run.wallMs,
+          ...(cpuMs === undefined ? {} : { cpuMs }),
+          ...(peakMemoryBytes === undefined ? {} : { peakMemoryBytes }),
+        },
         writes,
       }
     } catch (error) {
       this.discard(id)
       if (error instanceof LayerUnavailable) return refuse("workspace-layer", error.message, error.fix)
-      if (error instanceof LayerRefused) return refuse("write-set", error.message, "let the tool write less, or in a workspace of its own")
+      if (error instanceof LayerRefused)
+        return refuse("write-set", error.message, "let the tool write less, or in a workspace of its own")
       throw error
     } finally {
       seat.dispose()
@@ -285,7 +374,13 @@ class Launcher {
       since: exited.snapshot,
       xattrPrefix: slot.workspace.xattrPrefix,
     })
-    if (result.ok && slot.home !== undefined && exited.homeWrites !== undefined && exited.homeSnapshot !== undefined && profile.home !== undefined) {
+    if (
+      result.ok &&
+      slot.home !== undefined &&
+      exited.homeWrites !== undefined &&
+      exited.homeSnapshot !== undefined &&
+      profile.home !== undefined
+    ) {
       const kept = await commitLayer({
         workspace: slot.home.source,
         upper: slot.home.upper,
@@ -344,7 +439,10 @@ const main = async (): Promise<void> => {
     launcher = new Launcher(options)
   } catch (error) {
     const code = error instanceof SyscallError ? error.syscall : "launcher"
-    await send({ kind: "failed", refusal: refuse("launcher", `${code}: ${(error as Error).message}`, "run `caisson doctor`") })
+    await send({
+      kind: "failed",
+      refusal: refuse("launcher", `${code}: ${(error as Error).message}`, "run `caisson doctor`"),
+    })
     process.exit(1)
   }
   let active = 0

@@ -45,7 +45,11 @@ const make = (network: NetworkNamespace, role: ListenerRole): Promise<Server | U
   return listener(network, role.startsWith("proxy-") ? "127.0.0.1" : "0.0.0.0", port)
 }
 
-export const offerListeners = async (network: NetworkNamespace, roles: readonly ListenerRole[], handOver: HandOver): Promise<void> => {
+export const offerListeners = async (
+  network: NetworkNamespace,
+  roles: readonly ListenerRole[],
+  handOver: HandOver,
+): Promise<void> => {
   for (const role of roles) {
     const handle = await make(network, role)
     try {

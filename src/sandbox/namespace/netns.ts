@@ -7,7 +7,20 @@
  * calling thread, synchronously.
  */
 import { closeSync, openSync } from "node:fs"
-import { attachSocketFilter, bind, CLONE, ioctl, listen, recv, SyscallError, sendto, setns, setsockopt, socket, unshare } from "../syscalls.ts"
+import {
+  attachSocketFilter,
+  bind,
+  CLONE,
+  ioctl,
+  listen,
+  recv,
+  SyscallError,
+  sendto,
+  setns,
+  setsockopt,
+  socket,
+  unshare,
+} from "../syscalls.ts"
 
 const AF_INET = 2
 const AF_NETLINK = 16

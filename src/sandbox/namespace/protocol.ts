@@ -9,7 +9,13 @@ import type { WriteSet } from "../effects/types.ts"
 
 export type Request =
   | { readonly op: "prepare"; readonly profile: SandboxProfile }
-  | { readonly op: "run"; readonly sandbox: number; readonly job: Job; readonly transactions: string; readonly homeTransactions: string }
+  | {
+      readonly op: "run"
+      readonly sandbox: number
+      readonly job: Job
+      readonly transactions: string
+      readonly homeTransactions: string
+    }
   | { readonly op: "cancel"; readonly sandbox: number }
   | { readonly op: "commit"; readonly sandbox: number }
   | { readonly op: "discard"; readonly sandbox: number }

@@ -6,29 +6,82 @@
  * Assumes: runs in the launcher's private mount namespace, below a tmpfs of its own.
  * A view is made once per set of executables and reused; it holds no data of a call.
  */
-import { copyFileSync, existsSync, lstatSync, mkdirSync, readlinkSync, realpathSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readlinkSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs"
 import { basename, dirname, isAbsolute, join, resolve } from "node:path"
 import type { Executables } from "../backend.ts"
 import { MS, mount } from "../syscalls.ts"
 
 /** Folders whose whole content is shown. */
-const libraries = ["/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/share", "/usr/local/lib", "/usr/local/share"]
+const libraries = [
+  "/usr/lib",
+  "/usr/lib32",
+  "/usr/lib64",
+  "/usr/libx32",
+  "/usr/share",
+  "/usr/local/lib",
+  "/usr/local/share",
+]
 /** Folders of which only the listed programs are shown. */
 const programFolders = ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/usr/games"]
 const topLevel = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"]
 /** Configuration that programs need and that says nothing about this machine's users or services. */
 const configuration = [
-  "alternatives", "fonts", "ImageMagick-6", "ImageMagick-7", "java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf",
-  "ld.so.conf.d", "localtime", "timezone", "locale.alias", "magic", "magic.mime", "mime.types", "os-release", "debian_version", "perl", "protocols",
-  "python3", "python3.9", "python3.10", "python3.11", "python3.12", "python3.13", "rpc", "services", "ssl/certs", "ssl/openssl.cnf", "ca-certificates.conf",
-  "terminfo", "xml", "sgml", "gai.conf", "ethertypes", "netconfig", "crypto-policies",
+  "alternatives",
+  "fonts",
+  "ImageMagick-6",
+  "ImageMagick-7",
+  "java-11-openjdk",
+  "java-17-openjdk",
+  "java-21-openjdk",
+  "ld.so.cache",
+  "ld.so.conf",
+  "ld.so.conf.d",
+  "localtime",
+  "timezone",
+  "locale.alias",
+  "magic",
+  "magic.mime",
+  "mime.types",
+  "os-release",
+  "debian_version",
+  "perl",
+  "protocols",
+  "python3",
+  "python3.9",
+  "python3.10",
+  "python3.11",
+  "python3.12",
+  "python3.13",
+  "rpc",
+  "services",
+  "ssl/certs",
+  "ssl/openssl.cnf",
+  "ca-certificates.conf",
+  "terminfo",
+  "xml",
+  "sgml",
+  "gai.conf",
+  "ethertypes",
+  "netconfig",
+  "crypto-policies",
 ]
 const written: Readonly<Record<string, string>> = {
-  passwd: "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\ntool:x:1000:1000:tool:/home/tool:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+  passwd:
+    "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\ntool:x:1000:1000:tool:/home/tool:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
   group: "root:x:0:\ntool:x:1000:\nnogroup:x:65534:\n",
   hosts: "127.0.0.1 localhost caisson\n::1 localhost caisson\n",
   hostname: "caisson\n",
-  "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\nnetworks: files\n",
+  "nsswitch.conf":
+    "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\nnetworks: files\n",
   "resolv.conf": "nameserver 127.0.0.1\noptions timeout:5 attempts:1\n",
 }
 /** Mount points that the call's own mounts go on. */
@@ -119,10 +172,12 @@ export const buildRootView = (root: string, executables: Executables): void => {
   }
   const inBundle = (path: string): boolean => Object.keys(executables.bundles).some((folder) => isWithin(path, folder))
   const shown = new Set<string>()
-  for (const path of [executables.program, ...Object.values(executables.spawn)]) if (!inBundle(path)) showProgram(root, path, shown)
+  for (const path of [executables.program, ...Object.values(executables.spawn)])
+    if (!inBundle(path)) showProgram(root, path, shown)
   // A program asked for by a name that differs from its file's gets that name too.
   for (const [name, path] of Object.entries(executables.spawn)) {
     const alias = join(root, "usr/bin", name)
-    if (!name.includes("/") && !inBundle(path) && lstatSync(alias, { throwIfNoEntry: false }) === undefined) symlinkSync(path, alias)
+    if (!name.includes("/") && !inBundle(path) && lstatSync(alias, { throwIfNoEntry: false }) === undefined)
+      symlinkSync(path, alias)
   }
 }

@@ -6,7 +6,7 @@
  */
 import { closeSync } from "node:fs"
 import type { Captured, Ending, Job, SandboxProfile } from "../backend.ts"
-import { pidfdKill, pidfdOpen, prlimit, reap, RLIMIT } from "../syscalls.ts"
+import { pidfdKill, pidfdOpen, prlimit, RLIMIT } from "../syscalls.ts"
 import type { Identity } from "../workspace-layer.ts"
 import { bwrapArguments, shellWord, type SlotPaths } from "./bwrap-arguments.ts"
 import { capture } from "./capture.ts"
@@ -63,8 +63,19 @@ const startScript = (job: Job, profile: SandboxProfile, grouped: boolean, slave:
     ...(grouped ? [] : [`ulimit -d ${Math.ceil(limits.memoryBytes / 1024)}`]),
   ]
   // The shell reads this script from descriptor 0, so that one changes in the very last command only.
-  const standard = slave === undefined ? `0<&${descriptor.stdin} ${descriptor.stdin}<&-` : `${descriptor.stdin}<&- 0<>${shellWord(slave)} 1>&0 2>&0`
-  const options = ["--args", descriptor.arguments, "--json-status-fd", descriptor.status, "--seccomp", filter, ...(grouped ? [] : ["--block-fd", descriptor.block])]
+  const standard =
+    slave === undefined
+      ? `0<&${descriptor.stdin} ${descriptor.stdin}<&-`
+      : `${descriptor.stdin}<&- 0<>${shellWord(slave)} 1>&0 2>&0`
+  const options = [
+    "--args",
+    descriptor.arguments,
+    "--json-status-fd",
+    descriptor.status,
+    "--seccomp",
+    filter,
+    ...(grouped ? [] : ["--block-fd", descriptor.block]),
+  ]
   const redirections = [standard, `${other}<&-`, ...(grouped ? [`${descriptor.block}<&-`] : [])]
   return `${lines.join("\n")}\nexec ${bwrapPath} ${options.join(" ")} -- ${job.argv.map(shellWord).join(" ")} ${redirections.join(" ")}\n`
 }
@@ -79,10 +90,22 @@ export interface SealedRunOptions {
   readonly diskFull: DiskFull
 }
 
-export const sealedRun = async ({ seat, profile, job, paths, identity, cancel, diskFull }: SealedRunOptions): Promise<SealedRun> => {
+export const sealedRun = async ({
+  seat,
+  profile,
+  job,
+  paths,
+  identity,
+  cancel,
+  diskFull,
+}: SealedRunOptions): Promise<SealedRun> => {
   const { limits } = profile
   const grouped = seat.group !== undefined
-  seat.group?.limit({ memoryBytes: limits.memoryBytes + limits.diskBytes, pids: limits.pids + 2, ...(limits.cpus === undefined ? {} : { cpus: limits.cpus }) })
+  seat.group?.limit({
+    memoryBytes: limits.memoryBytes + limits.diskBytes,
+    pids: limits.pids + 2,
+    ...(limits.cpus === undefined ? {} : { cpus: limits.cpus }),
+  })
 
   let stopped: Ending | undefined
   // The first process of the namespace ends with bubblewrap by its own wish only, and the tool can rewrite that
@@ -157,14 +180,32 @@ interface Ended {
   readonly stderr: Captured
   readonly diskFull: DiskFull
 }
-const signalNames: Readonly<Record<number, string>> = { 1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ", 31: "SIGSYS" }
+const signalNames: Readonly<Record<number, string>> = {
+  1: "SIGHUP",
+  2: "SIGINT",
+  3: "SIGQUIT",
+  4: "SIGILL",
+  5: "SIGTRAP",
+  6: "SIGABRT",
+  7: "SIGBUS",
+  8: "SIGFPE",
+  9: "SIGKILL",
+  11: "SIGSEGV",
+  13: "SIGPIPE",
+  14: "SIGALRM",
+  15: "SIGTERM",
+  24: "SIGXCPU",
+  25: "SIGXFSZ",
+  31: "SIGSYS",
+}
 
 /** bubblewrap reports a death by signal N as exit code 128+N; the kernel's counters tell which limit was behind it. */
 const endingOf = ({ exit, status, usage, profile, stderr, diskFull }: Ended): Ending => {
   if (usage?.outOfMemory === true) return { by: "limit", limit: "memory" }
   if (exit.signal !== null) return { by: "infrastructure", message: `the sandbox was killed by ${exit.signal}` }
   const said = Buffer.from(stderr.bytes).toString("utf8", 0, 600).trim()
-  if (status.exitCode === undefined) return { by: "infrastructure", message: `the sandbox did not start: ${said === "" ? `exit ${exit.code}` : said}` }
+  if (status.exitCode === undefined)
+    return { by: "infrastructure", message: `the sandbox did not start: ${said === "" ? `exit ${exit.code}` : said}` }
   const code = status.exitCode
   if (code === 0) return { by: "exit", code }
   const signal = code > 128 ? signalNames[code - 128] : undefined

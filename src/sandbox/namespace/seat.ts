@@ -14,7 +14,14 @@ import type { Group, Groups } from "./cgroup.ts"
 import { createNetwork, type NetworkNamespace } from "./netns.ts"
 
 /** Descriptors of the parked shell; the same numbers stay with bubblewrap. */
-export const descriptor = { stdin: 3, arguments: 4, status: 5, block: 6, filterWithChildren: 7, filterWithoutChildren: 8 } as const
+export const descriptor = {
+  stdin: 3,
+  arguments: 4,
+  status: 5,
+  block: 6,
+  filterWithChildren: 7,
+  filterWithoutChildren: 8,
+} as const
 
 export interface Seat {
   readonly process: ChildProcess
@@ -47,7 +54,8 @@ export interface SeatOptions {
  */
 const openStreams = (identity: Identity | undefined) => {
   const [input, output, errors] = [makePipe(), makePipe(), makePipe()]
-  if (identity !== undefined) for (const { read } of [input, output, errors]) fchownSync(read, identity.uid, identity.gid)
+  if (identity !== undefined)
+    for (const { read } of [input, output, errors]) fchownSync(read, identity.uid, identity.gid)
   const stdin = new Socket({ fd: input.write, readable: false, writable: true })
   const stdout = new Socket({ fd: output.read, readable: true, writable: false })
   const stderr = new Socket({ fd: errors.read, readable: true, writable: false })
@@ -72,7 +80,16 @@ export const takeSeat = async (options: SeatOptions): Promise<Seat> => {
       child: spawn("/bin/sh", ["-s"], {
         cwd: "/",
         env: {},
-        stdio: ["pipe", streams.inside.stdout, streams.inside.stderr, streams.inside.stdin, "pipe", "pipe", "pipe", ...filters],
+        stdio: [
+          "pipe",
+          streams.inside.stdout,
+          streams.inside.stderr,
+          streams.inside.stdin,
+          "pipe",
+          "pipe",
+          "pipe",
+          ...filters,
+        ],
         ...(options.identity ?? {}),
       }),
     }))

@@ -32,7 +32,8 @@ const filesRoot = "/run/caisson/"
 
 const writeFiles = (folder: string, files: Readonly<Record<string, Uint8Array>>): void => {
   for (const [path, content] of Object.entries(files)) {
-    if (!path.startsWith(filesRoot) || path.includes("..")) throw new Error(`files are placed below ${filesRoot}, not at ${path}`)
+    if (!path.startsWith(filesRoot) || path.includes(".."))
+      throw new Error(`files are placed below ${filesRoot}, not at ${path}`)
     const target = join(folder, path.slice(filesRoot.length))
     mkdirSync(dirname(target), { recursive: true, mode: 0o755 })
     writeFileSync(target, content, { mode: 0o444 })

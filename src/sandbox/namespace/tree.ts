@@ -31,7 +31,8 @@ const kill = (pid: number): void => {
     // It is gone.
   }
 }
-const pause = (tries: number): Promise<unknown> => (tries < 20 ? new Promise((resolve) => setImmediate(resolve)) : delay(1))
+const pause = (tries: number): Promise<unknown> =>
+  tries < 20 ? new Promise((resolve) => setImmediate(resolve)) : delay(1)
 
 /** Wait until the sandbox's first process is reaped: its namespace is then empty. */
 const namespaceGone = async (first: number): Promise<void> => {

@@ -38,7 +38,8 @@ const jump = (code: number, k: number, jt: number, jf: number): Instruction => {
   return { code, jt, jf, k }
 }
 
-const returnFor = (refusal: Refusal): Instruction => statement(RET_K, refusal === "kill" ? RET_KILL_PROCESS : RET_ERRNO | ERRNO[refusal])
+const returnFor = (refusal: Refusal): Instruction =>
+  statement(RET_K, refusal === "kill" ? RET_KILL_PROCESS : RET_ERRNO | ERRNO[refusal])
 
 /** Fall through when the test holds; jump `past` instructions further when it does not. */
 const testInstructions = (test: ArgumentTest, past: number): Instruction[] => {

@@ -113,29 +113,135 @@ const TIOCSETD = 0x5423
 const HARMLESS_PERSONALITIES = [0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff]
 
 const base: readonly Rule[] = [
-  { calls: ["ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd"], refusal: "EPERM", why: "reading or steering other processes" },
-  { calls: ["mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr"], refusal: "EPERM", why: "changing what the sandbox sees" },
+  {
+    calls: ["ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd"],
+    refusal: "EPERM",
+    why: "reading or steering other processes",
+  },
+  {
+    calls: [
+      "mount",
+      "umount2",
+      "pivot_root",
+      "chroot",
+      "move_mount",
+      "open_tree",
+      "fsopen",
+      "fsconfig",
+      "fsmount",
+      "fspick",
+      "mount_setattr",
+    ],
+    refusal: "EPERM",
+    why: "changing what the sandbox sees",
+  },
   { calls: ["unshare", "setns"], refusal: "EPERM", why: "new or foreign namespaces" },
   { calls: ["clone"], when: [{ arg: 0, anyBit: CLONE_NEW_ANY }], refusal: "EPERM", why: "new namespaces by clone" },
   { calls: ["clone3"], refusal: "ENOSYS", why: "its flags cannot be inspected; libc falls back to clone" },
-  { calls: ["swapon", "swapoff", "reboot", "kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "create_module", "get_kernel_syms", "query_module", "acct", "quotactl", "quotactl_fd", "nfsservctl", "lookup_dcookie", "syslog", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname", "setdomainname", "iopl", "ioperm", "modify_ldt", "vhangup", "uselib", "ustat", "sysfs", "_sysctl"], refusal: "EPERM", why: "administration of the machine" },
-  { calls: ["bpf", "perf_event_open", "userfaultfd", "fanotify_init", "migrate_pages", "move_pages"], refusal: "EPERM", why: "kernel surface that tools do not need and exploits do" },
-  { calls: ["io_uring_setup", "io_uring_enter", "io_uring_register"], refusal: "ENOSYS", why: "does I/O past every other rule here" },
+  {
+    calls: [
+      "swapon",
+      "swapoff",
+      "reboot",
+      "kexec_load",
+      "kexec_file_load",
+      "init_module",
+      "finit_module",
+      "delete_module",
+      "create_module",
+      "get_kernel_syms",
+      "query_module",
+      "acct",
+      "quotactl",
+      "quotactl_fd",
+      "nfsservctl",
+      "lookup_dcookie",
+      "syslog",
+      "settimeofday",
+      "clock_settime",
+      "clock_adjtime",
+      "adjtimex",
+      "sethostname",
+      "setdomainname",
+      "iopl",
+      "ioperm",
+      "modify_ldt",
+      "vhangup",
+      "uselib",
+      "ustat",
+      "sysfs",
+      "_sysctl",
+    ],
+    refusal: "EPERM",
+    why: "administration of the machine",
+  },
+  {
+    calls: ["bpf", "perf_event_open", "userfaultfd", "fanotify_init", "migrate_pages", "move_pages"],
+    refusal: "EPERM",
+    why: "kernel surface that tools do not need and exploits do",
+  },
+  {
+    calls: ["io_uring_setup", "io_uring_enter", "io_uring_register"],
+    refusal: "ENOSYS",
+    why: "does I/O past every other rule here",
+  },
   { calls: ["keyctl", "add_key", "request_key"], refusal: "EPERM", why: "kernel keyrings are shared with the host" },
   { calls: ["open_by_handle_at", "name_to_handle_at"], refusal: "EPERM", why: "opens files outside the mounted view" },
   { calls: ["memfd_create", "memfd_secret"], refusal: "ENOSYS", why: "a way to run a program that is on no mount" },
-  { calls: ["personality"], when: [{ arg: 0, notIn: HARMLESS_PERSONALITIES }], refusal: "EPERM", why: "odd execution domains weaken the kernel's own guards" },
-  { calls: ["socket"], when: [{ arg: 0, notIn: [AF.UNIX, AF.INET, AF.INET6, AF.NETLINK] }], refusal: "EAFNOSUPPORT", why: "families such as AF_VSOCK and AF_PACKET are not bounded by a network namespace" },
-  { calls: ["socket"], when: [{ arg: 0, in: [AF.NETLINK] }, { arg: 2, notIn: [0] }], refusal: "EAFNOSUPPORT", why: "only NETLINK_ROUTE, which getaddrinfo reads" },
-  { calls: ["socket"], when: [{ arg: 0, in: [AF.INET, AF.INET6] }, { arg: 2, notIn: INTERNET_PROTOCOLS }], refusal: "EAFNOSUPPORT", why: "SCTP, DCCP and their kin load kernel modules and pass unrecorded" },
-  { calls: ["socketpair"], when: [{ arg: 0, notIn: [AF.UNIX] }], refusal: "EAFNOSUPPORT", why: "no pair of any other family is needed" },
-  { calls: ["ioctl"], when: [{ arg: 1, in: [TIOCSTI, TIOCLINUX, TIOCSETD] }], refusal: "EPERM", why: "typing into somebody else's terminal" },
+  {
+    calls: ["personality"],
+    when: [{ arg: 0, notIn: HARMLESS_PERSONALITIES }],
+    refusal: "EPERM",
+    why: "odd execution domains weaken the kernel's own guards",
+  },
+  {
+    calls: ["socket"],
+    when: [{ arg: 0, notIn: [AF.UNIX, AF.INET, AF.INET6, AF.NETLINK] }],
+    refusal: "EAFNOSUPPORT",
+    why: "families such as AF_VSOCK and AF_PACKET are not bounded by a network namespace",
+  },
+  {
+    calls: ["socket"],
+    when: [
+      { arg: 0, in: [AF.NETLINK] },
+      { arg: 2, notIn: [0] },
+    ],
+    refusal: "EAFNOSUPPORT",
+    why: "only NETLINK_ROUTE, which getaddrinfo reads",
+  },
+  {
+    calls: ["socket"],
+    when: [
+      { arg: 0, in: [AF.INET, AF.INET6] },
+      { arg: 2, notIn: INTERNET_PROTOCOLS },
+    ],
+    refusal: "EAFNOSUPPORT",
+    why: "SCTP, DCCP and their kin load kernel modules and pass unrecorded",
+  },
+  {
+    calls: ["socketpair"],
+    when: [{ arg: 0, notIn: [AF.UNIX] }],
+    refusal: "EAFNOSUPPORT",
+    why: "no pair of any other family is needed",
+  },
+  {
+    calls: ["ioctl"],
+    when: [{ arg: 1, in: [TIOCSTI, TIOCLINUX, TIOCSETD] }],
+    refusal: "EPERM",
+    why: "typing into somebody else's terminal",
+  },
 ]
 
 const childless: readonly Rule[] = [
   { calls: ["fork", "vfork"], refusal: "kill", why: "the driver declares that the program has no child processes" },
-  { calls: ["clone"], when: [{ arg: 0, noneOfBits: CLONE_THREAD }], refusal: "kill", why: "the driver declares no child processes; threads are allowed" },
+  {
+    calls: ["clone"],
+    when: [{ arg: 0, noneOfBits: CLONE_THREAD }],
+    refusal: "kill",
+    why: "the driver declares no child processes; threads are allowed",
+  },
 ]
 
 /** The rules in force, the narrower first. `children`: may the program have child processes. */
-export const rulesFor = (options: { readonly children: boolean }): readonly Rule[] => (options.children ? base : [...base.filter((rule) => rule.calls[0] === "clone"), ...childless, ...base])
+export const rulesFor = (options: { readonly children: boolean }): readonly Rule[] =>
+  options.children ? base : [...base.filter((rule) => rule.calls[0] === "clone"), ...childless, ...base]

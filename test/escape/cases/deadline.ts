@@ -12,22 +12,34 @@ const late = (name: string, source: string, more: Partial<EscapeCase> = {}): Esc
 })
 
 export const deadline: readonly EscapeCase[] = [
-  late("ignoring every signal does not outlast the deadline", `
+  late(
+    "ignoring every signal does not outlast the deadline",
+    `
 for number in range(1, 65):
     try: signal.signal(number, signal.SIG_IGN)
-    except (OSError, ValueError): pass`),
-  late("a daemon in a session of its own does not outlast the deadline", `
+    except (OSError, ValueError): pass`,
+  ),
+  late(
+    "a daemon in a session of its own does not outlast the deadline",
+    `
 if os.fork(): os.wait()
 else:
     os.setsid()
-    if os.fork(): os._exit(0)`),
-  late("a parent that is stopped does not hold the deadline up", `
+    if os.fork(): os._exit(0)`,
+  ),
+  late(
+    "a parent that is stopped does not hold the deadline up",
+    `
 parent = os.getpid()
 if os.fork() == 0:
-    os.setsid(); os.kill(parent, signal.SIGSTOP)`),
-  late("a blocked signal mask and a ptrace-less sleep do not hold the deadline up", `
+    os.setsid(); os.kill(parent, signal.SIGSTOP)`,
+  ),
+  late(
+    "a blocked signal mask and a ptrace-less sleep do not hold the deadline up",
+    `
 signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))
-call("prctl", 1, 0, 0, 0, 0); call("prctl", 36, 1, 0, 0, 0); call("prctl", 15, b"kworker/0:0", 0, 0, 0)`),
+call("prctl", 1, 0, 0, 0, 0); call("prctl", 36, 1, 0, 0, 0); call("prctl", 15, b"kworker/0:0", 0, 0, 0)`,
+  ),
   late("closing every stream does not end the watch", "os.closerange(0, 256)"),
   {
     name: "what orphans write after the program's end is in no output and in no workspace",

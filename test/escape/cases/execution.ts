@@ -92,15 +92,28 @@ for folder in ("/tmp", "/workspace"):
     must_fail("running it", lambda: subprocess.run([folder + "/suid"], check=True))`,
     commit: true,
     effects: ["create"],
-    breaches: ({ exited }) => (exited.writes.effects.every(({ refused }) => refused !== undefined) ? [] : ["a setuid file may be committed"]),
+    breaches: ({ exited }) =>
+      exited.writes.effects.every(({ refused }) => refused !== undefined) ? [] : ["a setuid file may be committed"],
   },
   childless("a childless program that forks is ended", "os.fork()\nbreach('forked')"),
-  childless("a childless program that uses vfork is ended", "call('vfork') if NR['vfork'] >= 0 else os.fork()\nbreach('forked')"),
+  childless(
+    "a childless program that uses vfork is ended",
+    "call('vfork') if NR['vfork'] >= 0 else os.fork()\nbreach('forked')",
+  ),
   childless("a childless program that uses clone directly is ended", "call('clone', 17, 0, 0, 0, 0)\nbreach('cloned')"),
-  childless("a childless program that uses posix_spawn is ended", "os.posix_spawn('/usr/bin/python3', ['python3', '-c', '0'], {})\nbreach('spawned')"),
+  childless(
+    "a childless program that uses posix_spawn is ended",
+    "os.posix_spawn('/usr/bin/python3', ['python3', '-c', '0'], {})\nbreach('spawned')",
+  ),
   childless("a childless program that uses system() is ended", "os.system('true')\nbreach('ran a shell')"),
-  childless("a childless program that asks for subprocess is ended", "subprocess.run(['/usr/bin/python3', '-c', '0'])\nbreach('spawned')"),
-  childless("a childless program whose thread forks is ended", "t = threading.Thread(target=os.fork); t.start(); t.join()\nbreach('forked')"),
+  childless(
+    "a childless program that asks for subprocess is ended",
+    "subprocess.run(['/usr/bin/python3', '-c', '0'])\nbreach('spawned')",
+  ),
+  childless(
+    "a childless program whose thread forks is ended",
+    "t = threading.Thread(target=os.fork); t.start(); t.join()\nbreach('forked')",
+  ),
   {
     name: "a childless program gets no child by clone3 either, and may have threads",
     language: "python",

@@ -165,8 +165,14 @@ for folder in ("/workspace", "/tmp", "/dev/shm", "/home/tool"):
     for kind, major, minor in ((stat.S_IFBLK, 254, 0), (stat.S_IFBLK, 8, 0), (stat.S_IFCHR, 1, 1), (stat.S_IFCHR, 5, 1), (stat.S_IFCHR, 10, 229)):
         must_fail("mknod %d:%d in %s" % (major, minor, folder), lambda: os.mknod(folder + "/node", kind | 0o666, os.makedev(major, minor)))`,
   ),
-  byForeignEntry("mount by the 32-bit entry (int 0x80) ends the process", String.raw`b"\xb8\x15\x00\x00\x00\x31\xdb\x31\xc9\x31\xd2\xcd\x80\x48\x98\xc3"`),
-  byForeignEntry("harmless getpid by the 32-bit entry ends the process as well", String.raw`b"\xb8\x14\x00\x00\x00\xcd\x80\x48\x98\xc3"`),
+  byForeignEntry(
+    "mount by the 32-bit entry (int 0x80) ends the process",
+    String.raw`b"\xb8\x15\x00\x00\x00\x31\xdb\x31\xc9\x31\xd2\xcd\x80\x48\x98\xc3"`,
+  ),
+  byForeignEntry(
+    "harmless getpid by the 32-bit entry ends the process as well",
+    String.raw`b"\xb8\x14\x00\x00\x00\xcd\x80\x48\x98\xc3"`,
+  ),
   byForeignEntry("a call by the x32 table ends the process", String.raw`b"\xb8\x27\x00\x00\x40\x0f\x05\xc3"`),
   {
     name: "seccomp cannot be taken off, and a filter of the program's own loosens nothing",

@@ -6,10 +6,12 @@ const small = { limits: { diskBytes: 8 * mebibyte, memoryBytes: 64 * mebibyte, p
 /** the largest number that the program printed after a word */
 const largest = (seen: Seen, word: string): number =>
   Math.max(-1, ...[...seen.stdout.matchAll(new RegExp(`${word}=(\\d+)`, "g"))].map((match) => Number(match[1])))
-const atMost = (word: string, most: number) => (seen: Seen): string[] => {
-  const got = largest(seen, word)
-  return got < 0 ? [`${word} was never told`] : got > most ? [`${word}: ${got}, allowed ${most}`] : []
-}
+const atMost =
+  (word: string, most: number) =>
+  (seen: Seen): string[] => {
+    const got = largest(seen, word)
+    return got < 0 ? [`${word} was never told`] : got > most ? [`${word}: ${got}, allowed ${most}`] : []
+  }
 const fills = (name: string, source: string, more: Partial<EscapeCase> = {}): EscapeCase => ({
   name,
   language: "python",
@@ -122,9 +124,12 @@ print("wrote=%d" % wrote, flush=True)`,
     breaches: (seen) => (seen.stdout.includes("wrote=") ? atMost("wrote", 8 * mebibyte)(seen) : []),
   },
   fills("one big file in the workspace ends at the disk limit", `fill("/workspace/big", 64)`),
-  fills("many files everywhere end at one disk limit together", `
+  fills(
+    "many files everywhere end at one disk limit together",
+    `
 for folder in ("/workspace", "/tmp", "/home/tool", "/dev/shm", "/var/tmp"):
-    for n in range(6): fill("%s/part%d" % (folder, n), 2)`),
+    for n in range(6): fill("%s/part%d" % (folder, n), 2)`,
+  ),
   {
     name: "a file with holes cannot pretend to be larger than the disk limit",
     language: "python",
@@ -197,7 +202,8 @@ for _ in range(4096): os.write(${stream === "stdout" ? 1 : 2}, block)`,
       endings: ["limit output"],
       cutShort: true,
       denied: ["output 4096 bytes of output"],
-      breaches: ({ exited }) => (exited[stream].bytes.length <= 4096 && exited[stream].truncated ? [] : ["more was kept than the cap"]),
+      breaches: ({ exited }) =>
+        exited[stream].bytes.length <= 4096 && exited[stream].truncated ? [] : ["more was kept than the cap"],
     }),
   ),
   {

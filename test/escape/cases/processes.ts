@@ -117,7 +117,8 @@ for name in ("shm", "msg", "sem"):
   {
     name: "a POSIX queue of the host is not there",
     language: "python",
-    source: ({ ground }) => `must_fail("mq_open", lambda: call("mq_open", ${quoted(ground.bait.mq)}.lstrip("/").encode(), 0, 0, 0))`,
+    source: ({ ground }) =>
+      `must_fail("mq_open", lambda: call("mq_open", ${quoted(ground.bait.mq)}.lstrip("/").encode(), 0, 0, 0))`,
   },
   {
     name: "kernel keyrings of the host are out of reach",

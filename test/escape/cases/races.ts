@@ -1,7 +1,16 @@
 /** Somebody on the host changes the workspace between check and use; a commit must never be led outside. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs"
 import type { EscapeCase, Place } from "../escape-case.ts"
 
 const writesInDocs = `put("/workspace/docs/b.txt", "by the program"); put("/workspace/docs/new.txt", "by the program")`
@@ -46,7 +55,8 @@ export const races: readonly EscapeCase[] = [
     effects: ["modify"],
     beforeCommit: ({ workspace }) => writeFileSync(`${workspace}/a.txt`, "by somebody else"),
     commits: "conflict",
-    breaches: ({ workspace }) => (readFileSync(`${workspace}/a.txt`, "utf8") === "by somebody else" ? [] : ["the other's change is lost"]),
+    breaches: ({ workspace }) =>
+      readFileSync(`${workspace}/a.txt`, "utf8") === "by somebody else" ? [] : ["the other's change is lost"],
   },
   {
     name: "a folder that the program removes but that gained a file meanwhile is kept",
@@ -62,7 +72,7 @@ export const races: readonly EscapeCase[] = [
     language: "python",
     source: `
 for n in range(40): put("/workspace/docs/n%d" % n, "by the program")`,
-    effects: ["create", "delete", "mkdir", "modify"],
+    effects: ["create", "delete", "mkdir", "modify", "rmdir", "symlink"],
     prepare({ workspace }) {
       mkdirSync(`${workspace}/spare`)
     },
@@ -78,9 +88,10 @@ while True: libc.renameat2(-100, (ws + "/docs").encode(), -100, (ws + "/link").e
     },
     commit: true,
     commits: "any",
-    endings: ["exit 0", "exit 1"],
+    endings: ["exit 0", "exit 1", "refused write-set"],
     cutShort: true,
-    breaches: ({ outside }) => (readdirSync(outside).join() === "untouched" ? [] : [`written outside: ${readdirSync(outside)}`]),
+    breaches: ({ outside }) =>
+      readdirSync(outside).join() === "untouched" ? [] : [`written outside: ${readdirSync(outside)}`],
   },
   {
     name: "another call's layer, scratch and home are not visible",

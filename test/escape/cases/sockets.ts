@@ -5,7 +5,12 @@ import { createServer } from "node:net"
 import type { EscapeCase } from "../escape-case.ts"
 import { quoted } from "../programs.ts"
 
-const family = (name: string, number: number, types: readonly number[], protocols: readonly number[] = [0]): EscapeCase => ({
+const family = (
+  name: string,
+  number: number,
+  types: readonly number[],
+  protocols: readonly number[] = [0],
+): EscapeCase => ({
   name: `no ${name} socket can be made`,
   language: "python",
   source: `
@@ -131,7 +136,9 @@ for name in (b"\\0/tmp/.X11-unix/X0", b"\\0/tmp/dbus-x", b"\\0/org/kernel/udev/u
     language: "python",
     source: `must_fail("the socket in the workspace", lambda: socket.socket(socket.AF_UNIX).connect("/workspace/service.sock"))`,
     async prepare({ workspace, ground }) {
-      const server = createServer((socket) => socket.on("error", () => undefined).end(ground.token)).listen(`${workspace}/service.sock`)
+      const server = createServer((socket) => socket.on("error", () => undefined).end(ground.token)).listen(
+        `${workspace}/service.sock`,
+      )
       await once(server, "listening")
       chmodSync(`${workspace}/service.sock`, 0o777)
       server.unref()

@@ -37,7 +37,7 @@ engineSuite("one call in a container", engine, () => {
     expect((await place.run(["/usr/bin/cat"])).out).toBe("")
   })
 
-  it("passes arguments and environment byte for byte and nothing more", async () => {
+  it("passes arguments and environment byte for byte with its folder and nothing more", async () => {
     const odd = ["", " ", "a'b\"c$d`e`", "line\nbreak", "-n", "ünï", "*"]
     const shown = await place.run(["/usr/bin/perl", "-e", "print join('|', @ARGV)", ...odd])
     expect(shown.out).toBe(odd.join("|"))
@@ -45,7 +45,7 @@ engineSuite("one call in a container", engine, () => {
     const seen = await place.run(["/usr/bin/perl", "-e", "print join('|', map { \"$_=$ENV{$_}\" } sort keys %ENV)"], {
       env,
     })
-    expect(seen.out).toBe("EMPTY=|PATH=/usr/bin|TOKEN=a=b\nc")
+    expect(seen.out).toBe("EMPTY=|PATH=/usr/bin|PWD=/workspace|TOKEN=a=b\nc")
   })
 
   it("takes more arguments than a command line of the engine could", async () => {

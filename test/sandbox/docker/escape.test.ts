@@ -106,6 +106,14 @@ engineSuite("what a container must not allow", engine, () => {
     }
   })
 
+  it("covers the message queues that engines mount with an empty folder that cannot be written", async () => {
+    await using place = openPlace(socket)
+    const { out, err } = await place.sh("ls -A /dev/mqueue; echo x > /dev/mqueue/queue; mkdir /dev/mqueue/folder")
+    expect(out).toBe("")
+    expect(err).toMatch(/cannot create \/dev\/mqueue\/queue: (Read-only file system|Permission denied)/)
+    expect(err).toMatch(/mkdir: .*(Read-only file system|Permission denied)/)
+  })
+
   it("shows no trace of the host's engine, data or process in what a program can read", async () => {
     await using place = openPlace(socket)
     const { out } = await place.sh(

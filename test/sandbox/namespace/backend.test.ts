@@ -6,7 +6,22 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
-import { commandOf, descendants, fingerprint, finish, groupsOf, prepared, profileOf, removeFolder, runPython, runShell, stillAlive, strayMounts, temporaryFolder, until } from "../../support/sealed.ts"
+import {
+  commandOf,
+  descendants,
+  fingerprint,
+  finish,
+  groupsOf,
+  prepared,
+  profileOf,
+  removeFolder,
+  runPython,
+  runShell,
+  stillAlive,
+  strayMounts,
+  temporaryFolder,
+  until,
+} from "../../support/sealed.ts"
 
 const data = temporaryFolder("data")
 const backend = createNamespaceBackend({ data })
@@ -30,11 +45,18 @@ afterAll(async () => {
 describe("a call's life", () => {
   test("gives back exit code, streams and effects, and leaves the workspace alone until commit", async () => {
     const was = fingerprint(workspace)
-    const { exited, stdout, stderr } = await runShell(backend, workspace, "cat; echo out; echo err >&2; echo new > made; rm docs/b.txt; exit 7")
+    const { exited, stdout, stderr } = await runShell(
+      backend,
+      workspace,
+      "cat; echo out; echo err >&2; echo new > made; rm docs/b.txt; exit 7",
+    )
     expect(exited.ending).toEqual({ by: "exit", code: 7 })
     expect(stdout).toBe("out\n")
     expect(stderr).toBe("err\n")
-    expect(exited.writes.effects.map(({ kind, path }) => `${kind} ${path}`)).toEqual(["delete docs/b.txt", "create made"])
+    expect(exited.writes.effects.map(({ kind, path }) => `${kind} ${path}`)).toEqual([
+      "delete docs/b.txt",
+      "create made",
+    ])
     expect(fingerprint(workspace)).toBe(was)
     await exited.discard()
     expect(fingerprint(workspace)).toBe(was)
@@ -48,12 +70,25 @@ describe("a call's life", () => {
   })
   test("passes standard input and arguments of any content", async () => {
     const words = ["a b", "'quoted'", '"double"', "$HOME `id` ;|&", "new\nline", "ünï", "\\back", "-dash", ""]
-    const { stdout } = await finish(await prepared(backend, { program: "/usr/bin/python3" }), { argv: ["/usr/bin/python3", "-c", "import sys,json; print(json.dumps([sys.argv[1:], sys.stdin.read()]))", ...words], stdin: "from outside", workspace })
+    const { stdout } = await finish(await prepared(backend, { program: "/usr/bin/python3" }), {
+      argv: [
+        "/usr/bin/python3",
+        "-c",
+        "import sys,json; print(json.dumps([sys.argv[1:], sys.stdin.read()]))",
+        ...words,
+      ],
+      stdin: "from outside",
+      workspace,
+    })
     expect(JSON.parse(stdout)).toEqual([words, "from outside"])
   })
   test("lets the tool open its own streams by name", async () => {
     const sandbox = await prepared(backend)
-    const { stdout, stderr } = await finish(sandbox, { argv: ["/usr/bin/sh", "-c", "cat /dev/stdin > /dev/stdout; echo said > /dev/stderr; echo more >> /dev/stdout"], stdin: "given\n", workspace })
+    const { stdout, stderr } = await finish(sandbox, {
+      argv: ["/usr/bin/sh", "-c", "cat /dev/stdin > /dev/stdout; echo said > /dev/stderr; echo more >> /dev/stdout"],
+      stdin: "given\n",
+      workspace,
+    })
     expect([stdout, stderr]).toEqual(["given\nmore\n", "said\n"])
   })
   test("does not take a tool's word for a broken sandbox", async () => {
@@ -62,30 +97,47 @@ describe("a call's life", () => {
   })
   test("takes arguments of many kilobytes", async () => {
     const long = Array.from({ length: 40 }, (_, index) => `${index}`.padEnd(30_000, "x"))
-    const { stdout, stderr, exited } = await finish(await prepared(backend, { program: "/usr/bin/python3" }), { argv: ["/usr/bin/python3", "-c", "import sys; print(sum(map(len, sys.argv[1:])))", ...long], workspace })
+    const { stdout, stderr, exited } = await finish(await prepared(backend, { program: "/usr/bin/python3" }), {
+      argv: ["/usr/bin/python3", "-c", "import sys; print(sum(map(len, sys.argv[1:])))", ...long],
+      workspace,
+    })
     expect([exited.ending, stderr]).toEqual([{ by: "exit", code: 0 }, ""])
     expect(Number(stdout)).toBe(1_200_000)
   })
   test("stops the tree at the deadline", async () => {
-    const { exited } = await runShell(backend, workspace, "trap '' TERM INT; (sleep 600 &) ; sleep 600", { limits: { wallMs: 400 } })
+    const { exited } = await runShell(backend, workspace, "trap '' TERM INT; (sleep 600 &) ; sleep 600", {
+      limits: { wallMs: 400 },
+    })
     expect(exited.ending).toEqual({ by: "limit", limit: "wall" })
   })
   test("stops at once when cancelled", async () => {
     const sandbox = await prepared(backend)
     const cancel = new AbortController()
-    const running = finish(sandbox, { argv: ["/usr/bin/sh", "-c", "echo ready > started; sleep 600"], workspace }, cancel.signal)
+    const running = finish(
+      sandbox,
+      { argv: ["/usr/bin/sh", "-c", "echo ready > started; sleep 600"], workspace },
+      cancel.signal,
+    )
     setTimeout(() => cancel.abort(), 100)
     expect((await running).exited.ending).toEqual({ by: "cancelled" })
   })
   test("does not start when cancelled before", async () => {
-    const { exited } = await finish(await prepared(backend), { argv: ["/usr/bin/sh", "-c", "sleep 600"], workspace }, AbortSignal.abort())
+    const { exited } = await finish(
+      await prepared(backend),
+      { argv: ["/usr/bin/sh", "-c", "sleep 600"], workspace },
+      AbortSignal.abort(),
+    )
     expect(exited.ending).toEqual({ by: "cancelled" })
   })
   test("leaves nothing alive whenever in its start a call is cancelled", async () => {
     const marker = `cancelled-${process.pid}`
     for (let round = 0; round < 40; round += 1) {
       const cancel = new AbortController()
-      const running = finish(await prepared(backend), { argv: ["/usr/bin/sh", "-c", "sleep 600", marker], workspace }, cancel.signal)
+      const running = finish(
+        await prepared(backend),
+        { argv: ["/usr/bin/sh", "-c", "sleep 600", marker], workspace },
+        cancel.signal,
+      )
       setTimeout(() => cancel.abort(), round * 0.4)
       const { exited } = await running
       expect(exited.ending).toEqual({ by: "cancelled" })
@@ -96,21 +148,33 @@ describe("a call's life", () => {
   })
   test("refuses a workspace that is not there", async () => {
     const sandbox = await prepared(backend)
-    const result = await sandbox.run({ argv: ["/usr/bin/true"], stdin: new Uint8Array(), workspace: join(workspace, "nowhere") }, new AbortController().signal)
+    const result = await sandbox.run(
+      { argv: ["/usr/bin/true"], stdin: new Uint8Array(), workspace: join(workspace, "nowhere") },
+      new AbortController().signal,
+    )
     expect(result).toMatchObject({ ok: false, control: "workspace" })
   })
   test("serves more sets of programs than it keeps views of", async () => {
     const sets = Array.from({ length: 70 }, (_, index) => ({ sh: "/usr/bin/sh", [`alias-${index}`]: "/usr/bin/true" }))
     for (const spawn of sets) await (await prepared(backend, { spawn }))[Symbol.asyncDispose]()
-    const first = await runShell(backend, workspace, "alias-0 && echo there", { spawn: sets[0] as Record<string, string> })
+    const first = await runShell(backend, workspace, "alias-0 && echo there", {
+      spawn: sets[0] as Record<string, string>,
+    })
     expect(first.stdout).toBe("there\n")
     await first.exited.discard()
   })
   test("refuses a program that does not exist, before anything runs", async () => {
-    expect(await backend.prepare(profileOf({ program: "/usr/bin/no-such-program" }))).toMatchObject({ ok: false, control: "root-view" })
+    expect(await backend.prepare(profileOf({ program: "/usr/bin/no-such-program" }))).toMatchObject({
+      ok: false,
+      control: "root-view",
+    })
   })
   test("runs many calls at once, each on its own layer", async () => {
-    const outcomes = await Promise.all(Array.from({ length: 24 }, (_, index) => runShell(backend, workspace, `echo ${index} > mine; cat mine; ls /workspace | wc -l`)))
+    const outcomes = await Promise.all(
+      Array.from({ length: 24 }, (_, index) =>
+        runShell(backend, workspace, `echo ${index} > mine; cat mine; ls /workspace | wc -l`),
+      ),
+    )
     expect(outcomes.map(({ stdout }) => stdout)).toEqual(Array.from({ length: 24 }, (_, index) => `${index}\n3\n`))
     for (const { exited } of outcomes) await exited.discard()
   })
@@ -128,7 +192,12 @@ describe("a call's life", () => {
     expect(exited.ending).toEqual({ by: "limit", limit: "output" })
   })
   test("gives a terminal when one is asked for", async () => {
-    const { stdout } = await runPython(backend, workspace, "import sys,os; print(sys.stdin.isatty(), sys.stdout.isatty(), os.get_terminal_size().columns)", { tty: true })
+    const { stdout } = await runPython(
+      backend,
+      workspace,
+      "import sys,os; print(sys.stdin.isatty(), sys.stdout.isatty(), os.get_terminal_size().columns)",
+      { tty: true },
+    )
     expect(stdout).toBe("True True 80\n")
   })
 })
@@ -139,17 +208,27 @@ describe("what the tool sees", () => {
     writeFileSync(join(workspace, "secret/deep/key"), "k")
     writeFileSync(join(workspace, "docs/private.txt"), "p")
     writeFileSync(join(workspace, ".env"), "TOKEN=1")
-    const { stdout } = await runShell(backend, workspace, "cat docs/b.txt; cat docs/private.txt a.txt .env secret/deep/key; ls secret", { view: { read: ["docs/**"], deny: ["docs/private.txt"] }, write: [] })
+    const { stdout } = await runShell(
+      backend,
+      workspace,
+      "cat docs/b.txt; cat docs/private.txt a.txt .env secret/deep/key; ls secret",
+      { view: { read: ["docs/**"], deny: ["docs/private.txt"] }, write: [] },
+    )
     expect(stdout).toBe("two\n")
   })
   test("everything but a denied tree at any depth", async () => {
     mkdirSync(join(workspace, "x/.git/hooks"), { recursive: true })
     writeFileSync(join(workspace, "x/.git/config"), "secret")
-    const { stdout } = await runShell(backend, workspace, "cat a.txt; cat x/.git/config; ls x/.git", { view: { read: ["**"], deny: ["**/.git/**", "**/.git"] } })
+    const { stdout } = await runShell(backend, workspace, "cat a.txt; cat x/.git/config; ls x/.git", {
+      view: { read: ["**"], deny: ["**/.git/**", "**/.git"] },
+    })
     expect(stdout).toBe("one\n")
   })
   test("nothing where nothing is granted", async () => {
-    const { stdout, exited } = await runShell(backend, workspace, "ls -A; echo x > y", { view: { read: [], deny: [] }, write: [] })
+    const { stdout, exited } = await runShell(backend, workspace, "ls -A; echo x > y", {
+      view: { read: [], deny: [] },
+      write: [],
+    })
     expect(stdout).toBe("")
     expect(exited.writes.effects).toEqual([])
   })
@@ -162,7 +241,12 @@ describe("what the tool sees", () => {
   test("a home of its own that is kept only where declared", async () => {
     const home = temporaryFolder("home")
     const keep = { home: { dir: home, keep: [".config/tool/**"] } }
-    const first = await runShell(backend, workspace, "mkdir -p ~/.config/tool; echo state > ~/.config/tool/s; echo x > ~/.bashrc", keep)
+    const first = await runShell(
+      backend,
+      workspace,
+      "mkdir -p ~/.config/tool; echo state > ~/.config/tool/s; echo x > ~/.bashrc",
+      keep,
+    )
     expect(first.exited.writes.effects).toEqual([])
     expect(await first.exited.commit()).toEqual({ ok: true })
     const second = await runShell(backend, workspace, "cat ~/.config/tool/s; ls -A ~", keep)
@@ -171,14 +255,19 @@ describe("what the tool sees", () => {
     removeFolder(home)
   })
   test("files that the host places", async () => {
-    const { stdout } = await runShell(backend, workspace, "cat /run/caisson/ca.pem; echo x > /run/caisson/ca.pem", { files: { "/run/caisson/ca.pem": Buffer.from("pem\n") } })
+    const { stdout } = await runShell(backend, workspace, "cat /run/caisson/ca.pem; echo x > /run/caisson/ca.pem", {
+      files: { "/run/caisson/ca.pem": Buffer.from("pem\n") },
+    })
     expect(stdout).toBe("pem\n")
   })
 })
 
 describe("the channel", () => {
   test("is served from outside and is the only thing that answers", async () => {
-    const sandbox = await prepared(backend, { program: "/usr/bin/python3", network: { proxyPort: 3128, transparentPorts: [5432], dns: true } })
+    const sandbox = await prepared(backend, {
+      program: "/usr/bin/python3",
+      network: { proxyPort: 3128, transparentPorts: [5432], dns: true },
+    })
     if (sandbox.channel === "none") throw new Error("no channel")
     const { proxy, transparent, dnsUdp } = sandbox.channel
     const seen: string[] = []
@@ -198,7 +287,14 @@ print(dial("127.0.0.1", 3128)); print(dial("198.18.7.7", 5432)); print(dial("93.
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.settimeout(5); u.sendto(b"q", ("127.0.0.1", 53)); print(u.recv(100).decode())
 `
     const { stdout, exited } = await finish(sandbox, { argv: ["/usr/bin/python3", "-c", source], workspace })
-    expect(stdout.split("\n").slice(0, 6)).toEqual(["proxy 3128", "transparent", "transparent", "ConnectionRefusedError", "ConnectionRefusedError", "answer"])
+    expect(stdout.split("\n").slice(0, 6)).toEqual([
+      "proxy 3128",
+      "transparent",
+      "transparent",
+      "ConnectionRefusedError",
+      "ConnectionRefusedError",
+      "answer",
+    ])
     expect(seen).toEqual(["198.18.7.7:5432", "93.184.216.34:5432"])
     expect(exited.denied).toEqual([
       { layer: "egress", reason: "address_not_allowed", target: "198.18.7.7:80", count: 1 },
@@ -206,9 +302,16 @@ u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.settimeout(5); u.sendto(
     ])
   })
   test("does not exist without a network, and names what was looked up", async () => {
-    const { exited, stdout } = await runPython(backend, workspace, "import socket\ntry: socket.getaddrinfo('exfil.evil.test', 443)\nexcept OSError as e: print(type(e).__name__)")
+    const { exited, stdout } = await runPython(
+      backend,
+      workspace,
+      "import socket\ntry: socket.getaddrinfo('exfil.evil.test', 443)\nexcept OSError as e: print(type(e).__name__)",
+    )
     expect(stdout).toBe("gaierror\n")
-    expect(exited.denied.map(({ target, reason }) => [target, reason])).toContainEqual(["exfil.evil.test", "host_not_allowed"])
+    expect(exited.denied.map(({ target, reason }) => [target, reason])).toContainEqual([
+      "exfil.evil.test",
+      "host_not_allowed",
+    ])
   })
 })
 
@@ -218,8 +321,13 @@ describe("when something dies", () => {
     const own = createNamespaceBackend({ data: ownData })
     await own.start()
     const sandbox = await prepared(own)
-    const running = sandbox.run({ argv: ["/usr/bin/sh", "-c", "sleep 600"], stdin: new Uint8Array(), workspace }, new AbortController().signal)
-    const launcher = descendants(process.pid).find(({ pid }) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(ownData))
+    const running = sandbox.run(
+      { argv: ["/usr/bin/sh", "-c", "sleep 600"], stdin: new Uint8Array(), workspace },
+      new AbortController().signal,
+    )
+    const launcher = descendants(process.pid).find(({ pid }) =>
+      readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(ownData),
+    )
     process.kill(launcher?.pid as number, "SIGKILL")
     await expect(running).rejects.toThrow(/launcher/)
     const again = await runShell(own, workspace, "echo back")
@@ -251,7 +359,11 @@ test("the host's own sockets are not reachable through the channel's port number
   const port = typeof address === "object" && address !== null ? address.port : 0
   const probe = connect(port, "127.0.0.1")
   await once(probe, "data")
-  const { stdout } = await runPython(backend, workspace, `import socket\ntry: socket.create_connection(("127.0.0.1", ${port}), 3); print("reached")\nexcept OSError: print("refused")`)
+  const { stdout } = await runPython(
+    backend,
+    workspace,
+    `import socket\ntry: socket.create_connection(("127.0.0.1", ${port}), 3); print("reached")\nexcept OSError: print("refused")`,
+  )
   expect(stdout).toBe("refused\n")
   server.close()
 })
