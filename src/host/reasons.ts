@@ -51,7 +51,7 @@ export const reasons = Object.freeze({
   conflict: reason(
     "invalid",
     409,
-    3,
+    2,
     "the workspace changed underneath the call",
     "run the call again on the current state of the workspace",
     true,

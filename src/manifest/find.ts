@@ -77,7 +77,17 @@ function visit(walk: Walk, folder: string, depth: number): boolean {
     const path = join(folder, entry.name)
     if (entry.isDirectory()) {
       if (!SKIPPED.has(entry.name) && !visit(walk, path, depth + 1)) return false
-    } else if (entry.isFile() && manifestKind(entry.name) !== undefined) walk.files.add(path)
+    } else if (manifestKind(entry.name) !== undefined) {
+      if (entry.isFile()) walk.files.add(path)
+      else
+        problem(
+          walk,
+          path,
+          "not-a-regular-file",
+          entry.isSymbolicLink() ? "is a symbolic link, which is not followed" : "is not a regular file",
+          "put the manifest itself there",
+        )
+    }
   }
   return true
 }

@@ -7,6 +7,7 @@
  * translated.
  */
 import type * as Re2 from "re2js"
+import { ambiguousRepetition } from "./ambiguous-pattern.ts"
 import { shown } from "./diagnostics.ts"
 import { limits } from "./limits.ts"
 import { onDemand } from "./on-demand.ts"
@@ -50,6 +51,14 @@ export function compilePattern(source: string): PatternResult {
       ok: false,
       message: `the pattern \`${shown(source, 60)}\` repeats ${repeats} times in all; at most ${limits.patternProgram} are allowed`,
       fix: "use smaller repetition counts",
+    }
+  }
+  const ambiguous = ambiguousRepetition(source)
+  if (ambiguous !== undefined) {
+    return {
+      ok: false,
+      message: `the pattern \`${shown(source, 60)}\` repeats \`${shown(ambiguous, 40)}\`, which can match the same text in many ways and takes exponential time in other engines`,
+      fix: "repeat it once: `a+` for `(a+)+`, `a*` for `(a|aa)*`",
     }
   }
   let compiled: Re2.RE2JS

@@ -56,7 +56,10 @@ describe("the walk", () => {
       symlinkSync(outside, join(root, "link"))
       symlinkSync(join(outside, "TOOL.md"), join(root, "ok", "CLI.md"))
       symlinkSync(root, join(root, "loop"))
-      expect(files(found())).toEqual(["ok/TOOL.md"])
+      const results = found()
+      expect(files(results.filter((result) => result.ok))).toEqual(["ok/TOOL.md"])
+      expect(files(results.filter((result) => !result.ok))).toEqual(["ok/CLI.md"])
+      expect(results.find((result) => !result.ok)?.diagnostics[0]?.message).toContain("symbolic link")
     } finally {
       rmSync(outside, { recursive: true, force: true })
     }

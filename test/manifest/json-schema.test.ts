@@ -210,7 +210,9 @@ describe("schemas that are refused", () => {
 describe("work is bounded", () => {
   const tooMany = wrong("", "too many steps")
   it("ends on a pattern that would backtrack for ages", () => {
-    expect(validate({ pattern: "^(a+)+$" }, `${"a".repeat(200_000)}!`)).toEqual(wrong("", "must match pattern"))
+    expect(validate({ pattern: "^(([a-z])+.)+[A-Z]([a-z])+$" }, `${"a".repeat(200_000)}!`)).toEqual(
+      wrong("", "must match pattern"),
+    )
   })
   it("ends on a bomb of references", () => {
     const $defs = Object.fromEntries(

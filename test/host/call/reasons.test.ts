@@ -43,7 +43,7 @@ describe("the table of reasons", () => {
     for (const row of Object.values(reasons))
       byClass.set(row.class, (byClass.get(row.class) ?? new Set()).add(row.exit))
     expect(Object.fromEntries([...byClass].map(([name, exits]) => [name, [...exits].sort()]))).toEqual({
-      invalid: [2, 3],
+      invalid: [2],
       routing: [5],
       "needs-action": [4],
       denied: [3],
