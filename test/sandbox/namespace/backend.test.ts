@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync, existsSync } from 
 import { connect } from "node:net"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
 import {
   commandOf,
@@ -34,12 +34,14 @@ beforeEach(() => {
   mkdirSync(join(workspace, "docs"))
   writeFileSync(join(workspace, "docs/b.txt"), "two\n")
 })
+afterEach(() => removeFolder(workspace))
 afterAll(async () => {
   const ours = descendants(process.pid)
   await backend[Symbol.asyncDispose]()
   await until(() => stillAlive(ours).length === 0, "every process of the backend is gone")
   await until(() => groupsOf(process.pid).length === 0, "every group of the backend is gone")
   expect(strayMounts(data)).toEqual([])
+  removeFolder(data)
 })
 
 describe("a call's life", () => {
