@@ -8,6 +8,7 @@
 import { closeSync, constants, openSync } from "node:fs"
 import { setTimeout as delay } from "node:timers/promises"
 import type { Captured, Ending, Job, SandboxProfile } from "../backend.ts"
+import { endingOfExit } from "../endings.ts"
 import { capture } from "../namespace/capture.ts"
 import type { GroupUsage } from "../namespace/cgroup.ts"
 import type { Terminal } from "../namespace/terminal.ts"
@@ -40,24 +41,6 @@ const CPU_POLL_MS = 50
 /** The bridge kills within this; else its own process is killed from outside. */
 const BRIDGE_STOPS_WITHIN_MS = 1_000
 const GONE_WITHIN_MS = 20_000
-const signalNames: Readonly<Record<number, string>> = {
-  1: "SIGHUP",
-  2: "SIGINT",
-  3: "SIGQUIT",
-  4: "SIGILL",
-  5: "SIGTRAP",
-  6: "SIGABRT",
-  7: "SIGBUS",
-  8: "SIGFPE",
-  9: "SIGKILL",
-  11: "SIGSEGV",
-  13: "SIGPIPE",
-  14: "SIGALRM",
-  15: "SIGTERM",
-  24: "SIGXCPU",
-  25: "SIGXFSZ",
-  31: "SIGSYS",
-}
 
 const wireJob = (profile: SandboxProfile, job: Job, filter: Uint8Array): WireJob => ({
   program: job.argv[0] ?? profile.executables.program,
@@ -88,14 +71,7 @@ export const endingOf = (
   if (status.word !== "ended")
     return { by: "infrastructure", message: status.word === "failed" ? status.message : "the bridge lost its place" }
   const code = status.signal > 0 ? 128 + status.signal : status.code
-  if (code === 0) return { by: "exit", code }
-  const signal = code > 128 ? signalNames[code - 128] : undefined
-  if (signal === "SIGSYS" && !profile.executables.children) return { by: "exec-denied" }
-  if (signal === "SIGXCPU") return { by: "limit", limit: "cpu" }
-  if (signal === "SIGXFSZ") return { by: "limit", limit: "disk" }
-  if (usage.pidsRefused > 0) return { by: "limit", limit: "pids" }
-  if (diskFull()) return { by: "limit", limit: "disk" }
-  return signal === undefined ? { by: "exit", code } : { by: "signal", signal }
+  return endingOfExit(code, profile, { pids: usage.pidsRefused, diskFull })
 }
 
 const gone = async (parked: ParkedContainer): Promise<boolean> => {

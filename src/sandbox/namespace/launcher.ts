@@ -6,7 +6,7 @@
  * killed leaves nothing behind. It has no network at all: listeners made for a call are handed to the host.
  * Assumes: started by `launch.ts` with an IPC channel.
  */
-import { existsSync, mkdirSync, readFileSync, rmdirSync, statfsSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, statfsSync, writeFileSync } from "node:fs"
 import type { Server } from "node:net"
 import type { Socket as UdpSocket } from "node:dgram"
 import { join } from "node:path"
@@ -17,7 +17,7 @@ import type { WriteSet } from "../effects/types.ts"
 import { globFilter, hideFromView } from "../view.ts"
 import { type Architecture, compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
-import { closeOnExecFrom, MNT_DETACH, MS, mount, prlimit, RLIMIT, SyscallError, umount } from "../syscalls.ts"
+import { closeOnExecFrom, MS, mount, prlimit, RLIMIT, SyscallError } from "../syscalls.ts"
 import { type Identity, LayerUnavailable, OwnerMaps } from "../workspace-layer.ts"
 import { findGroups } from "./cgroup.ts"
 import { deniedAttempts } from "./denied-attempts.ts"
@@ -33,7 +33,7 @@ import type {
   RequestMessage,
   RunAnswer,
 } from "./protocol.ts"
-import { buildRootView } from "./root-view.ts"
+import { RootViews } from "./root-views.ts"
 import { type Seat, takeSeat } from "./seat.ts"
 import { sealedRun } from "./sealed-run.ts"
 import { openSlot, type Slot } from "./slot.ts"
@@ -42,8 +42,6 @@ import { openSlot, type Slot } from "./slot.ts"
 const sandboxIdentity: Identity = { uid: 1_879_048_191, gid: 1_879_048_191 }
 /** Seats kept ready; each is a parked shell of under a megabyte. */
 const parkedSeats = 2
-/** Views of the root kept mounted, one per set of programs. */
-const keptRoots = 64
 /** Seats are refilled when the launcher has been idle this long, so that making one never delays a call. */
 const idleMs = 3
 /** Folders of which one serves as the base of the launcher's private mounts. */
@@ -93,7 +91,7 @@ class Launcher {
   readonly #groups
   readonly #owners = new OwnerMaps()
   readonly #filters: { withChildren: string; withoutChildren: string }
-  readonly #roots = new Map<string, string>()
+  readonly #roots: RootViews
   readonly #sandboxes = new Map<number, Sandbox>()
   #parked: Promise<OfferedSeat>[] = []
   #serial = 0
@@ -103,6 +101,7 @@ class Launcher {
     this.#privileged = options.hostUid === 0
     this.#identity = this.#privileged ? sandboxIdentity : undefined
     this.#base = this.#mountBase()
+    this.#roots = new RootViews(this.#base)
     this.#groups = findGroups({
       mountinfo: readFileSync("/proc/self/mountinfo", "utf8"),
       selfCgroup: readFileSync("/proc/self/cgroup", "utf8"),
@@ -139,7 +138,6 @@ class Launcher {
     if (base === undefined)
       throw new Error(`none of ${baseCandidates.join(", ")} can serve as the base of private mounts`)
     mount("tmpfs", base, "tmpfs", MS.NOSUID | MS.NODEV | MS.NOEXEC, "size=64m,mode=0755")
-    mkdirSync(join(base, "roots"), { mode: 0o755 })
     return base
   }
 
@@ -189,45 +187,6 @@ class Launcher {
     }
   }
 
-  #rootFor(profile: SandboxProfile): string {
-    const { program, spawn } = profile.executables
-    // A program that was replaced by an upgrade gets a new view.
-    const editions = [program, ...Object.values(spawn)].map(
-      (path) => statSync(path, { throwIfNoEntry: false })?.ctimeMs,
-    )
-    const key = JSON.stringify([profile.executables, editions])
-    const known = this.#roots.get(key)
-    if (known !== undefined) {
-      this.#roots.delete(key)
-      this.#roots.set(key, known)
-      return known
-    }
-    this.#dropOldRoots()
-    this.#serial += 1
-    const root = join(this.#base, "roots", String(this.#serial))
-    mkdirSync(root)
-    mount("tmpfs", root, "tmpfs", MS.NOSUID | MS.NODEV, "size=16m,mode=0755")
-    try {
-      buildRootView(root, profile.executables)
-    } catch (error) {
-      umount(root, MNT_DETACH)
-      throw error
-    }
-    this.#roots.set(key, root)
-    return root
-  }
-  /** Views are kept in the order of their last use; the oldest that no waiting sandbox needs go first. */
-  #dropOldRoots(): void {
-    const needed = new Set([...this.#sandboxes.values()].map((sandbox) => sandbox.root))
-    for (const [key, root] of this.#roots) {
-      if (this.#roots.size < keptRoots) return
-      if (needed.has(root)) continue
-      this.#roots.delete(key)
-      umount(root, MNT_DETACH)
-      rmdirSync(root)
-    }
-  }
-
   /** A limit that must hold, and does not on this machine. */
   #unmet(profile: SandboxProfile): Refusal | undefined {
     const { version, controllers, reason } = this.#groups
@@ -253,7 +212,7 @@ class Launcher {
       )
     let root: string
     try {
-      root = this.#rootFor(profile)
+      root = this.#roots.get(profile.executables, new Set([...this.#sandboxes.values()].map((waiting) => waiting.root)))
     } catch (error) {
       return refuse(
         "root-view",

@@ -6,6 +6,7 @@
  */
 import { closeSync } from "node:fs"
 import type { Captured, Ending, Job, SandboxProfile } from "../backend.ts"
+import { endingOfExit } from "../endings.ts"
 import { pidfdKill, pidfdOpen, prlimit, RLIMIT } from "../syscalls.ts"
 import type { Identity } from "../workspace-layer.ts"
 import { bwrapArguments, shellWord, type SlotPaths } from "./bwrap-arguments.ts"
@@ -180,40 +181,12 @@ interface Ended {
   readonly stderr: Captured
   readonly diskFull: DiskFull
 }
-const signalNames: Readonly<Record<number, string>> = {
-  1: "SIGHUP",
-  2: "SIGINT",
-  3: "SIGQUIT",
-  4: "SIGILL",
-  5: "SIGTRAP",
-  6: "SIGABRT",
-  7: "SIGBUS",
-  8: "SIGFPE",
-  9: "SIGKILL",
-  11: "SIGSEGV",
-  13: "SIGPIPE",
-  14: "SIGALRM",
-  15: "SIGTERM",
-  24: "SIGXCPU",
-  25: "SIGXFSZ",
-  31: "SIGSYS",
-}
-
-/** bubblewrap reports a death by signal N as exit code 128+N; the kernel's counters tell which limit was behind it. */
+/** bubblewrap reports an exit code only for a program that it got to start. */
 const endingOf = ({ exit, status, usage, profile, stderr, diskFull }: Ended): Ending => {
   if (usage?.outOfMemory === true) return { by: "limit", limit: "memory" }
   if (exit.signal !== null) return { by: "infrastructure", message: `the sandbox was killed by ${exit.signal}` }
   const said = Buffer.from(stderr.bytes).toString("utf8", 0, 600).trim()
   if (status.exitCode === undefined)
     return { by: "infrastructure", message: `the sandbox did not start: ${said === "" ? `exit ${exit.code}` : said}` }
-  const code = status.exitCode
-  if (code === 0) return { by: "exit", code }
-  const signal = code > 128 ? signalNames[code - 128] : undefined
-  if (signal === "SIGSYS" && !profile.executables.children) return { by: "exec-denied" }
-  if (signal === "SIGXCPU") return { by: "limit", limit: "cpu" }
-  if (signal === "SIGXFSZ") return { by: "limit", limit: "disk" }
-  if ((usage?.pidsRefused ?? 0) > 0) return { by: "limit", limit: "pids" }
-  if (diskFull()) return { by: "limit", limit: "disk" }
-  if (signal !== undefined) return { by: "signal", signal }
-  return { by: "exit", code }
+  return endingOfExit(status.exitCode, profile, { pids: usage?.pidsRefused ?? 0, diskFull })
 }

@@ -1,0 +1,41 @@
+/**
+ * An exit code → how the call ended, the same for every backend. Pure but for asking whether the disk is full.
+ *
+ * A death by signal N and an exit with 128+N are the same to the caller, as a shell tells it; the kernel's counters
+ * tell which limit was behind a failure.
+ */
+import type { Ending, SandboxProfile } from "./backend.ts"
+
+const signalNames: Readonly<Record<number, string>> = {
+  1: "SIGHUP",
+  2: "SIGINT",
+  3: "SIGQUIT",
+  4: "SIGILL",
+  5: "SIGTRAP",
+  6: "SIGABRT",
+  7: "SIGBUS",
+  8: "SIGFPE",
+  9: "SIGKILL",
+  11: "SIGSEGV",
+  13: "SIGPIPE",
+  14: "SIGALRM",
+  15: "SIGTERM",
+  24: "SIGXCPU",
+  25: "SIGXFSZ",
+  31: "SIGSYS",
+}
+
+export const endingOfExit = (
+  code: number,
+  profile: SandboxProfile,
+  refused: { readonly pids: number; readonly diskFull: () => boolean },
+): Ending => {
+  if (code === 0) return { by: "exit", code }
+  const signal = code > 128 ? signalNames[code - 128] : undefined
+  if (signal === "SIGSYS" && !profile.executables.children) return { by: "exec-denied" }
+  if (signal === "SIGXCPU") return { by: "limit", limit: "cpu" }
+  if (signal === "SIGXFSZ") return { by: "limit", limit: "disk" }
+  if (refused.pids > 0) return { by: "limit", limit: "pids" }
+  if (refused.diskFull()) return { by: "limit", limit: "disk" }
+  return signal === undefined ? { by: "exit", code } : { by: "signal", signal }
+}

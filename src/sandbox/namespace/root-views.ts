@@ -1,0 +1,69 @@
+/**
+ * The views of the root that are kept mounted, one per set of programs, in the order of their last use.
+ *
+ * Guarantees: a program that was replaced by an upgrade gets a new view; the number is bounded, and one that a
+ * waiting sandbox needs is never dropped.
+ */
+import { mkdirSync, rmdirSync, statSync } from "node:fs"
+import { join } from "node:path"
+import type { Executables } from "../backend.ts"
+import { MNT_DETACH, MS, mount, umount } from "../syscalls.ts"
+import { buildRootView } from "./root-view.ts"
+
+const keptViews = 64
+
+export class RootViews {
+  readonly #folder: string
+  readonly #views = new Map<string, string>()
+  #serial = 0
+  constructor(base: string) {
+    this.#folder = join(base, "roots")
+    mkdirSync(this.#folder, { mode: 0o755 })
+  }
+
+  /** The view for these programs; `needed` are views that must stay. */
+  get(executables: Executables, needed: ReadonlySet<string>): string {
+    const editions = [executables.program, ...Object.values(executables.spawn)].map(
+      (path) => statSync(path, { throwIfNoEntry: false })?.ctimeMs,
+    )
+    const key = JSON.stringify([executables, editions])
+    const known = this.#views.get(key)
+    if (known !== undefined) {
+      this.#views.delete(key)
+      this.#views.set(key, known)
+      return known
+    }
+    this.#dropOld(needed)
+    const view = this.#build(executables)
+    this.#views.set(key, view)
+    return view
+  }
+
+  #build(executables: Executables): string {
+    this.#serial += 1
+    const view = join(this.#folder, String(this.#serial))
+    mkdirSync(view)
+    mount("tmpfs", view, "tmpfs", MS.NOSUID | MS.NODEV, "size=16m,mode=0755")
+    try {
+      buildRootView(view, executables)
+    } catch (error) {
+      this.#remove(view)
+      throw error
+    }
+    return view
+  }
+
+  #dropOld(needed: ReadonlySet<string>): void {
+    for (const [key, view] of this.#views) {
+      if (this.#views.size < keptViews) return
+      if (needed.has(view)) continue
+      this.#views.delete(key)
+      this.#remove(view)
+    }
+  }
+
+  #remove(view: string): void {
+    umount(view, MNT_DETACH)
+    rmdirSync(view)
+  }
+}
