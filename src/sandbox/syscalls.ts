@@ -67,9 +67,7 @@ const declarations = {
   unlockpt: "int unlockpt(int fd)",
   ptsname_r: "int ptsname_r(int fd, _Out_ void *name, size_t length)",
   pipe2: "int pipe2(_Out_ void *fds, int flags)",
-  kill: "int kill(int pid, int signal)",
   waitpid: "int waitpid(int pid, _Out_ int *status, int options)",
-  fcntl: "int fcntl(int fd, int command, ...)",
 } as const
 type Name = keyof typeof declarations
 

@@ -5,6 +5,7 @@
  * headers, those that `Connection` nominates, proxy headers, `Via` and our own `x-caisson-*` never pass in either
  * direction. Framing headers are never copied: the writer makes its own.
  */
+import { hopByHop } from "./hop-by-hop.ts"
 import type { ReasonCode } from "../reasons.ts"
 import { everyRule, firstBroken, type Rule, type RulesOff } from "../rules.ts"
 import { type Header, type RequestHead, valuesOf } from "./head.ts"
@@ -118,20 +119,7 @@ export function frame(
 }
 
 /** Never passed on, whoever sent them. */
-const dropped: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "te",
-  "trailer",
-  "trailers",
-  "transfer-encoding",
-  "upgrade",
-  "via",
-  "host",
-  "content-length",
-  "http2-settings",
-  "alt-svc",
-])
+const dropped: ReadonlySet<string> = new Set([...hopByHop, "host", "content-length"])
 const droppedPrefix = /^(proxy-|x-caisson-)/
 
 export function passedHeaders(headers: readonly Header[], off: RulesOff = everyRule): Header[] {

@@ -5,20 +5,10 @@
  * nominates, `Proxy-*`, `Via`, `Alt-Svc` (another way to the host, around the proxy) and this product's own control
  * headers never cross, in either direction. Pure.
  */
+import { hopByHop } from "../http/hop-by-hop.ts"
 import type { HeaderPair } from "../secrets/substitute.ts"
 
-const hopByHop = new Set([
-  "connection",
-  "keep-alive",
-  "te",
-  "trailer",
-  "trailers",
-  "transfer-encoding",
-  "upgrade",
-  "via",
-  "http2-settings",
-  "alt-svc",
-])
+const dropped: ReadonlySet<string> = new Set(hopByHop)
 
 export function pairsOf(rawHeaders: readonly string[]): readonly HeaderPair[] {
   const pairs: HeaderPair[] = []
@@ -45,7 +35,7 @@ export function endToEnd(pairs: readonly HeaderPair[]): readonly HeaderPair[] {
   return pairs.filter(([name]) => {
     const lower = name.toLowerCase()
     return (
-      !hopByHop.has(lower) && !nominated.has(lower) && !lower.startsWith("proxy-") && !lower.startsWith("x-caisson-")
+      !dropped.has(lower) && !nominated.has(lower) && !lower.startsWith("proxy-") && !lower.startsWith("x-caisson-")
     )
   })
 }
