@@ -1,18 +1,34 @@
 /**
- * Pull bytes from a socket, one chunk at a time.
+ * Pull bytes from a client connection, one chunk at a time.
  *
- * Guarantees: never holds more than the socket hands over in one turn; a read always settles, with bytes, `end`, or
- * `timeout`; errors of the socket are an `end`. After `release` nothing listens and the unused bytes are handed back,
- * so that a relay can take over without losing or repeating a byte.
+ * Guarantees: never holds more than the connection hands over in one turn; a read always settles, with bytes, `end`, or
+ * `timeout`; errors are an `end`. After `release` nothing listens and the unused bytes are handed back, so that a relay
+ * can take over without losing or repeating a byte. A source is one end of a passage whatever carries it: a socket, or
+ * a line, which becomes a socket for good, and without losing a byte, when somebody asks for one.
  */
 import type { Duplex } from "node:stream"
-import { timerMs } from "./deadline.ts"
+import type { Socket } from "node:net"
+import { Wait } from "./deadline.ts"
+import { abort, type Endpoint } from "./endpoint.ts"
+import type { Line, LineUser } from "./lane/line.ts"
 
 export type Read = Buffer | "end" | "timeout"
 
-export interface ByteSource {
+export interface LocalAddress {
+  readonly address?: string | undefined
+  readonly port?: number | undefined
+}
+
+export interface ByteSource extends Endpoint {
+  /** the connection as a stream */
   readonly socket: Duplex
+  /** the connection as a line, unless it is a socket */
+  readonly line: Line | undefined
+  /** the address that the client dialled; empty on a Unix socket */
+  readonly local: LocalAddress
   read(timeoutMs: number): Promise<Read>
+  /** The same for callers that cannot wait for the end of a turn: `then` may be called at once. */
+  next(timeoutMs: number, then: (read: Read) => void): void
   /** Puts bytes back in front. */
   unread(bytes: Buffer): void
   /** Settles a pending read with `end`; what comes later can still be read. */
@@ -21,47 +37,84 @@ export interface ByteSource {
   watch(): void
   /** Stops listening; what was read and not used. */
   release(): Buffer
+  /** A short answer to the client, right away. */
+  write(bytes: Buffer): void
+  destroy(): void
+  resetAndDestroy(): void
 }
 
 const empty = Buffer.alloc(0)
 
-export const createByteSource = (socket: Duplex): ByteSource => new SocketSource(socket)
+export const sourceOfSocket = (socket: Duplex): ByteSource => new ClientSource(socket, undefined)
+export const sourceOfLine = (line: Line): ByteSource => new ClientSource(undefined, line)
 
-class SocketSource implements ByteSource {
-  readonly socket: Duplex
+class ClientSource extends Wait implements ByteSource, LineUser {
+  #line: Line | undefined
+  #socket: Duplex | undefined
   #held: Buffer[] = []
-  #ended: boolean
+  #ended = false
+  #released = false
   #waiting: ((read: Read) => void) | undefined
-  #timer: NodeJS.Timeout | undefined
+  #onClose: (() => void)[] = []
 
-  readonly #onData = (chunk: Buffer): void => {
-    if (this.#waiting !== undefined) return this.#settle(chunk)
-    this.#held.push(chunk)
-    this.socket.pause()
-  }
-  readonly #onEnd = (): void => {
-    this.#ended = true
-    this.#settle("end")
+  constructor(socket: Duplex | undefined, line: Line | undefined) {
+    super()
+    if (line !== undefined) {
+      this.#line = line
+      line.use(this)
+      line.on("close", this.#closed)
+      line.resume()
+    }
+    if (socket !== undefined) {
+      socket.on("error", () => {})
+      this.#socket = socket
+      this.#ended = socket.destroyed || socket.readableEnded
+      socket.on("close", this.#closed)
+      this.#listen(socket)
+    }
   }
 
-  constructor(socket: Duplex) {
-    this.socket = socket
-    this.#ended = socket.destroyed || socket.readableEnded
-    socket.on("data", this.#onData)
-    socket.on("end", this.#onEnd)
-    socket.on("close", this.#onEnd)
+  get socket(): Duplex {
+    if (this.#socket !== undefined) return this.#socket
+    const socket = (this.#line as Line).toSocket()
+    this.#socket = socket
+    this.#line = undefined
+    if (!this.#released) this.#listen(socket)
+    if (!this.#released && (this.#waiting !== undefined || this.#held.length === 0)) socket.resume()
+    return socket
+  }
+  get line(): Line | undefined {
+    return this.#line
+  }
+  get local(): LocalAddress {
+    if (this.#line !== undefined) return this.#line.local
+    const { localAddress: address, localPort: port } = this.#socket as Partial<Socket>
+    return { address, port }
+  }
+  get destroyed(): boolean {
+    return this.#line?.destroyed ?? this.#socket?.destroyed ?? true
+  }
+
+  on(_event: "close", listener: () => void): void {
+    this.#onClose.push(listener)
+  }
+  off(_event: "close", listener: () => void): void {
+    const at = this.#onClose.indexOf(listener)
+    if (at >= 0) this.#onClose.splice(at, 1)
   }
 
   read(timeoutMs: number): Promise<Read> {
-    const next = this.#held.shift()
-    if (next !== undefined) return Promise.resolve(next)
-    if (this.#ended) return Promise.resolve("end")
+    return new Promise((resolve) => this.next(timeoutMs, resolve))
+  }
+
+  next(timeoutMs: number, then: (read: Read) => void): void {
+    const held = this.#held.shift()
+    if (held !== undefined) return then(held)
+    if (this.#ended) return then("end")
     if (this.#waiting !== undefined) throw new Error("two reads at once")
-    return new Promise((resolve) => {
-      this.#waiting = resolve
-      this.#timer = setTimeout(() => this.#settle("timeout"), timerMs(timeoutMs))
-      this.socket.resume()
-    })
+    this.#waiting = then
+    this.wait(timeoutMs)
+    this.#resume()
   }
 
   unread(bytes: Buffer): void {
@@ -73,21 +126,72 @@ class SocketSource implements ByteSource {
   }
 
   watch(): void {
-    if (this.#held.length === 0 && !this.#ended) this.socket.resume()
+    if (this.#held.length === 0 && !this.#ended) this.#resume()
   }
 
   release(): Buffer {
-    this.socket.pause()
-    this.socket.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onEnd)
+    this.#released = true
+    this.#line?.pause()
+    this.#line?.use(undefined)
+    this.#socket?.pause()
+    this.#socket?.off("data", this.#take).off("end", this.#end)
     const held = this.#held
     this.#held = []
     return held.length <= 1 ? (held[0] ?? empty) : Buffer.concat(held)
   }
 
+  write(bytes: Buffer): void {
+    if (this.#line === undefined) this.#socket?.write(bytes)
+    else this.#line.write(bytes)
+  }
+
+  destroy(): void {
+    if (this.#line === undefined) this.#socket?.destroy()
+    else this.#line.destroy()
+  }
+  resetAndDestroy(): void {
+    const end = this.#line ?? this.#socket
+    if (end !== undefined) abort(end)
+  }
+
+  onBytes(bytes: Buffer): void {
+    this.#take(bytes)
+  }
+  onEnd(): void {
+    this.#end()
+  }
+  onDrain(): void {}
+  protected override onDue(): void {
+    this.#settle("timeout")
+  }
+
+  readonly #take = (chunk: Buffer): void => {
+    if (this.#waiting !== undefined) return this.#settle(chunk)
+    this.#held.push(chunk)
+    this.#line?.pause()
+    this.#socket?.pause()
+  }
+  readonly #end = (): void => {
+    this.#ended = true
+    this.#settle("end")
+  }
+  readonly #closed = (): void => {
+    this.#end()
+    for (const listener of this.#onClose.splice(0)) listener()
+  }
+
+  #listen(socket: Duplex): void {
+    socket.on("data", this.#take)
+    socket.on("end", this.#end)
+  }
+  #resume(): void {
+    this.#line?.resume()
+    this.#socket?.resume()
+  }
   #settle(read: Read): void {
     const resolve = this.#waiting
     if (resolve === undefined) return
-    clearTimeout(this.#timer)
+    this.giveUp()
     this.#waiting = undefined
     resolve(read)
   }

@@ -8,30 +8,42 @@ import type { Authority } from "./authority.ts"
 import type { ByteSource } from "./byte-source.ts"
 import { denialResponse } from "./denial.ts"
 import type { Gate } from "./gate.ts"
+import type { Verdict } from "./types.ts"
 import { serveHttp } from "./http/session.ts"
 import { linger } from "./linger.ts"
 import { serveSocks } from "./socks.ts"
-import { serveTunnel } from "./tunnel.ts"
+import { openTunnel, serveTunnel, type TunnelOptions } from "./tunnel.ts"
 
 const established = Buffer.from("HTTP/1.1 200 Connection Established\r\n\r\n")
 
-export async function serveConnection(gate: Gate, source: ByteSource): Promise<void> {
-  const first = await source.read(gate.limits.silentMs)
-  if (typeof first === "string") {
-    source.socket.destroy()
-    return
-  }
-  source.unread(first)
-  if (first[0] === 5 || first[0] === 4) return serveSocks(gate, source)
-  const onConnect = (target: Authority) =>
-    serveTunnel({
-      gate,
-      source,
-      protocol: "connect",
-      target,
-      onOpen: () => source.socket.write(established),
-      onRefused: (verdict) =>
-        linger(source, denialResponse(verdict, { keepAlive: false, headOnly: false }), gate.limits),
-    })
-  return serveHttp({ gate, source, onConnect })
+/** @param fail is told of what nobody foresaw; the connection is then closed */
+export function serveConnection(gate: Gate, source: ByteSource, fail: (error: unknown) => void): void {
+  source.next(gate.limits.silentMs, (first) => {
+    if (typeof first === "string") return source.destroy()
+    try {
+      const known = gate.tunnels.find(first)
+      if (known !== undefined) return openTunnel(connectTunnel(gate, source, known), fail)
+      source.unread(first)
+      serve(gate, source, first).catch(fail)
+    } catch (error) {
+      fail(error)
+    }
+  })
 }
+
+async function serve(gate: Gate, source: ByteSource, first: Buffer): Promise<void> {
+  if (first[0] === 5 || first[0] === 4) return serveSocks(gate, source)
+  return serveHttp({ gate, source, onConnect: (target) => serveTunnel(connectTunnel(gate, source, target)) })
+}
+
+const connectTunnel = (gate: Gate, source: ByteSource, target: Authority): TunnelOptions => ({
+  gate,
+  source,
+  protocol: "connect",
+  target,
+  onOpen: tellOpen,
+  onRefused: tellRefused,
+})
+const tellOpen = ({ source }: TunnelOptions): void => source.write(established)
+const tellRefused = ({ gate, source }: TunnelOptions, verdict: Verdict): Promise<void> =>
+  linger(source, denialResponse(verdict, { keepAlive: false, headOnly: false }), gate.limits)

@@ -18,13 +18,15 @@ import type { Dial, Resolve } from "./types.ts"
 
 export type Outcome<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly code: ReasonCode }
 
-export interface Connected {
-  readonly socket: Socket
+export interface Connected<T> {
+  readonly socket: T
   readonly address: string
 }
-export interface Connector {
-  dial(deadline: Deadline): Promise<Outcome<Connected>>
+export interface Connector<T> {
+  dial(deadline: Deadline): Promise<Outcome<Connected<T>>>
 }
+/** One try at one address: connected, or nothing by the deadline. */
+export type Attempt<T> = (address: string, port: number, deadline: Deadline) => Promise<T | undefined>
 
 export const systemDial: Dial = (address, port) => connect({ host: address, port, allowHalfOpen: true, noDelay: true })
 
@@ -78,19 +80,19 @@ export function vetAnswer(
   return { ok: true, value: addresses.filter((_, index) => forbidden[index] === undefined) }
 }
 
-export function createConnector(
+export function createConnector<T>(
   addresses: readonly IpAddress[],
   port: number,
-  dial: Dial,
+  attempt: Attempt<T>,
   attempts: number,
-): Connector {
+): Connector<T> {
   return {
     async dial(deadline) {
       const tried = addresses.slice(0, attempts)
       let code: ReasonCode = "connect_failed"
       for (const [index, ip] of tried.entries()) {
         const share = deadline.share(tried.length - index)
-        const socket = await attempt(ip.text, port, dial, share)
+        const socket = await attempt(ip.text, port, share)
         if (socket !== undefined) share.settle()
         if (socket !== undefined) return { ok: true, value: { socket, address: ip.text } }
         if (share.expired) code = "connect_timeout"
@@ -102,13 +104,19 @@ export function createConnector(
   }
 }
 
-async function attempt(address: string, port: number, dial: Dial, deadline: Deadline): Promise<Socket | undefined> {
+/** Tries with a dial function that was handed in, whatever it does. */
+export const attemptWith =
+  (dial: Dial): Attempt<Socket> =>
+  (address, port, deadline) =>
+    attemptSocket(() => dial(address, port), deadline)
+
+async function attemptSocket(dial: () => ReturnType<Dial>, deadline: Deadline): Promise<Socket | undefined> {
   const drop = (socket: unknown) => {
     if (socket instanceof Duplex) socket.on("error", () => {}).destroy()
   }
   let socket: Socket
   try {
-    const dialled = dial(address, port)
+    const dialled = dial()
     const isPending = typeof (dialled as PromiseLike<Socket> | undefined)?.then === "function"
     socket = isPending ? await within(Promise.resolve(dialled), deadline, drop) : (dialled as Socket)
   } catch {

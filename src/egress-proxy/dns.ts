@@ -5,8 +5,8 @@
  * Assumes: the connections to the addresses it hands out come back through `transparent.ts`.
  */
 import type { Socket as UdpSocket, RemoteInfo } from "node:dgram"
-import type { Socket } from "node:net"
 import { parseHost } from "./authority.ts"
+import type { ByteSource } from "./byte-source.ts"
 import { declaredPorts, isReservedName } from "./decide.ts"
 import { answer, type DnsQuery, parseQuery } from "./dns/message.ts"
 import type { SyntheticAddresses } from "./dns/synthetic.ts"
@@ -61,20 +61,26 @@ export function serveDnsUdp(gate: Gate, names: () => SyntheticAddresses, socket:
   }
 }
 
-export function serveDnsTcp(gate: Gate, names: () => SyntheticAddresses, socket: Socket): void {
+export async function serveDnsTcp(gate: Gate, names: () => SyntheticAddresses, source: ByteSource): Promise<void> {
   const reader = createDnsStreamReader()
-  socket.setTimeout(gate.limits.headMs, () => socket.destroy())
-  socket.on("data", (chunk: Buffer) => {
+  const { socket } = source
+  for (;;) {
+    const chunk = await source.read(gate.limits.headMs)
+    if (chunk === "timeout") return source.destroy()
+    if (chunk === "end") {
+      const patience = setTimeout(() => source.destroy(), gate.limits.headMs)
+      source.on("close", () => clearTimeout(patience))
+      return void socket.end()
+    }
     const step = reader.push(chunk)
     if (step.state === "bad") {
       gate.refuse({ protocol: "dns", code: "bad_dns" })
-      return socket.destroy()
+      return source.destroy()
     }
     for (const message of step.messages) {
       const reply = respondToQuery(gate, names(), message)
       if (reply !== undefined) socket.write(frameDnsMessage(reply))
-      if (socket.writableLength > gate.limits.unreadBytes) return socket.destroy()
+      if (socket.writableLength > gate.limits.unreadBytes) return source.destroy()
     }
-  })
-  socket.on("end", () => socket.end())
+  }
 }

@@ -5,14 +5,17 @@
  * acted on when it cannot be; work begun under an older policy generation never yields a socket. Everything that is
  * begun here ends: by the connect timeout, by the client going away, by a policy change, or by closing.
  */
-import type { Duplex } from "node:stream"
 import type { Socket } from "node:net"
 import type { IpAddress } from "./address.ts"
 import type { Authority } from "./authority.ts"
 import { type BudgetMeter, type BudgetName, createBudgetMeter } from "./budgets.ts"
-import { type Connected, createConnector, type Outcome, vet } from "./connector.ts"
+import { type Attempt, attemptWith, type Connected, createConnector, type Outcome, vet } from "./connector.ts"
 import { Deadline } from "./deadline.ts"
 import { decide, type NameVerdict, type Route } from "./decide.ts"
+import type { Endpoint } from "./endpoint.ts"
+import { createKnownTunnels, type KnownTunnels } from "./http/known-tunnels.ts"
+import { attemptLine, type DialLine } from "./lane/dial.ts"
+import type { Line } from "./lane/line.ts"
 import type { ProxyLimits } from "./limits.ts"
 import { createPassages, type Passage, type Passages } from "./passages.ts"
 import type { CompiledPolicy, Grant } from "./policy.ts"
@@ -25,17 +28,17 @@ import type { VerdictFacts, VerdictLog } from "./verdict-log.ts"
 export interface OpenRequest {
   readonly protocol: Protocol
   readonly target: Authority
-  readonly client: Duplex
+  readonly client: Endpoint
   /** another connection for a request that is counted and recorded elsewhere: only refusals are recorded */
   readonly quiet?: boolean
   /** said along with an allow: what a rule set to `report` would have refused it with */
   readonly report?: ReasonCode | undefined
 }
 
-export type Opened =
+export type Opened<Upstream = Socket> =
   | {
       readonly ok: true
-      readonly upstream: Socket
+      readonly upstream: Upstream
       readonly address: string
       readonly grant: Grant
       readonly passage: Passage
@@ -49,10 +52,14 @@ export interface Gate {
   readonly interceptor: Interceptor | undefined
   readonly passages: Passages
   readonly meter: BudgetMeter
+  /** requests for tunnels that were taken apart before */
+  readonly tunnels: KnownTunnels
   readonly pending: number
   /** The name verdict under the current policy; nothing is recorded. */
   decide(target: Authority): NameVerdict
   open(request: OpenRequest): Promise<Opened>
+  /** The same for a tunnel: where it will be relayed unseen, once its first flight has passed, by a line. */
+  openTunnel(request: OpenRequest, then: (opened: Opened<Socket | Line>) => void): void
   /** Records a refusal that was found outside `open`. */
   refuse(facts: VerdictFacts): Verdict
   record(facts: VerdictFacts): ReturnType<VerdictLog["record"]>
@@ -63,22 +70,35 @@ export interface Gate {
   close(): void
 }
 
+/** A request on its way to its upstream. */
+interface Begun {
+  readonly ok: true
+  readonly request: OpenRequest
+  readonly grant: Grant
+  readonly route: Route
+  readonly generation: number
+  readonly deadline: Deadline
+  readonly stop: () => void
+}
+
 export interface GateOptions {
   readonly policy: CompiledPolicy
   readonly limits: ProxyLimits
   readonly log: VerdictLog
   readonly resolve: Resolve
   readonly dial: Dial
-  /** dials for tunnels that are relayed unseen, where `dial` is the default one */
-  readonly bulkDial?: Dial | undefined
+  /** dials for tunnels that are relayed unseen, where `dial` is the default one and this Node has lines */
+  readonly dialLine?: DialLine | undefined
   /** there when secrets are substituted */
   readonly interceptor?: Interceptor | undefined
 }
 
 export function createGate(options: GateOptions): Gate {
-  const { limits, log, resolve, dial } = options
+  const { limits, log, resolve, dialLine } = options
+  const dialSocket = attemptWith(options.dial)
   const meter = createBudgetMeter()
   const passages = createPassages(meter)
+  const tunnels = createKnownTunnels()
   const resolving = createTurnstile(limits.resolving)
   const pending = new Map<Deadline, ReasonCode | undefined>()
   let policy = options.policy
@@ -90,9 +110,9 @@ export function createGate(options: GateOptions): Gate {
   const overBudget = (request: Pick<OpenRequest, "protocol" | "target">, name: BudgetName): Verdict =>
     refuse({ protocol: request.protocol, target: request.target, code: "budget", rule: `budgets.${name}` })
 
-  const reach = async (route: Route, dial: Dial, deadline: Deadline): Promise<Outcome<Connected>> => {
+  const reach = async <T>(route: Route, attempt: Attempt<T>, deadline: Deadline): Promise<Outcome<Connected<T>>> => {
     const connector = (addresses: readonly IpAddress[]) =>
-      createConnector(addresses, route.port, dial, limits.dialAttempts)
+      createConnector(addresses, route.port, attempt, limits.dialAttempts)
     if (route.kind !== "resolve") return connector([route.ip]).dial(deadline)
     if (!(await resolving.enter(deadline))) return { ok: false, code: "dns_failure" }
     let vetted: Outcome<readonly IpAddress[]>
@@ -105,12 +125,10 @@ export function createGate(options: GateOptions): Gate {
   }
 
   /** Will this be relayed without a look inside, once its first flight has passed? */
-  const isUnseen = ({ protocol, target }: OpenRequest, grant: Grant): boolean =>
-    protocol !== "http" &&
-    protocol !== "websocket" &&
-    (grant.protocol === "tcp" || (target.port === 443 && !policy.substitutions.boundTo(target.hostText)))
+  const isUnseen = (target: Authority, grant: Grant): boolean =>
+    grant.protocol === "tcp" || (target.port === 443 && !policy.substitutions.boundTo(target.hostText))
 
-  const unforeseen = (): Outcome<Connected> => ({ ok: false, code: "internal" })
+  const unforeseen = (): Outcome<never> => ({ ok: false, code: "internal" })
 
   const abortPending = (code: ReasonCode) => {
     for (const deadline of pending.keys()) {
@@ -118,6 +136,61 @@ export function createGate(options: GateOptions): Gate {
       deadline.expire()
     }
   }
+
+  /** Decided and budgeted; from here on it ends by the deadline. */
+  const begin = (request: OpenRequest): Begun | { readonly ok: false; readonly verdict: Verdict } => {
+    const { protocol, target, client } = request
+    if (closed) return { ok: false, verdict: refuse({ protocol, target, code: "closing" }) }
+    const verdict = decide(policy, target)
+    if (!verdict.allow) return { ok: false, verdict: refuse({ protocol, target, code: verdict.code }) }
+    const over =
+      (request.quiet === true ? undefined : meter.request(budgets(), target.hostText)) ?? meter.connection(budgets())
+    if (over !== undefined) return { ok: false, verdict: overBudget(request, over) }
+    const deadline = new Deadline(budgets().connectTimeoutMs)
+    const stop = () => deadline.expire()
+    client.on("close", stop)
+    pending.set(deadline, undefined)
+    return { ok: true, request, grant: verdict.grant, route: verdict.route, generation, deadline, stop }
+  }
+
+  /** Reached or not: an upstream comes out only if it is still wanted, still allowed, and on record. */
+  const conclude = <T extends Endpoint>(begun: Begun, reached: Outcome<Connected<T>>): Opened<T> => {
+    const { request, grant, deadline } = begun
+    const { protocol, target, client } = request
+    deadline.settle()
+    client.off("close", begun.stop)
+    const cancelled = pending.get(deadline)
+    pending.delete(deadline)
+    const no = (code: ReasonCode): Opened<T> => ({
+      ok: false,
+      verdict: refuse({ protocol, target, code, rule: grant.rule }),
+    })
+    if (!reached.ok) return no(cancelled ?? reached.code)
+    const { socket, address } = reached.value
+    const stale = closed ? "closing" : begun.generation !== generation ? "policy_changed" : undefined
+    if (stale !== undefined || client.destroyed) {
+      socket.destroy()
+      return no(stale ?? "connect_failed")
+    }
+    if (
+      request.quiet !== true &&
+      !log.record({ protocol, target, code: "allowed", address, rule: grant.rule, report: request.report }).recorded
+    ) {
+      socket.destroy()
+      return no("verdict_log_failed")
+    }
+    const passage = passages.begin(generation, {
+      client,
+      upstream: socket,
+      budgets,
+      onBudget: (name) => overBudget(request, name),
+      answers: protocol === "http" || protocol === "websocket",
+    })
+    return { ok: true, upstream: socket, address, grant, passage }
+  }
+
+  const reachAndConclude = async <T extends Endpoint>(begun: Begun, attempt: Attempt<T>): Promise<Opened<T>> =>
+    conclude(begun, await reach(begun.route, attempt, begun.deadline).catch(unforeseen))
 
   return {
     get policy() {
@@ -133,59 +206,28 @@ export function createGate(options: GateOptions): Gate {
     interceptor: options.interceptor,
     passages,
     meter,
+    tunnels,
     refuse,
     record: (facts) => log.record(facts),
     countRequest: (target) => (meter.request(budgets(), target.hostText) === undefined ? undefined : "budget"),
     decide: (target) => decide(policy, target),
 
     async open(request) {
-      const { protocol, target, client } = request
-      const no = (code: ReasonCode, rule?: string): Opened => ({
-        ok: false,
-        verdict: refuse({ protocol, target, code, ...(rule !== undefined && { rule }) }),
+      const begun = begin(request)
+      return begun.ok ? reachAndConclude(begun, dialSocket) : begun
+    },
+    openTunnel(request, then) {
+      const begun = begin(request)
+      if (!begun.ok) return then(begun)
+      const { route, deadline } = begun
+      if (dialLine === undefined || !isUnseen(request.target, begun.grant))
+        return void reachAndConclude(begun, dialSocket).then(then)
+      if (route.kind === "resolve") return void reachAndConclude(begun, attemptLine(dialLine)).then(then)
+      dialLine(route.ip.text, route.port, deadline, (line) => {
+        const code = deadline.expired ? "connect_timeout" : "connect_failed"
+        const address = route.ip.text
+        then(conclude(begun, line === undefined ? { ok: false, code } : { ok: true, value: { socket: line, address } }))
       })
-      if (closed) return no("closing")
-      const verdict = decide(policy, target)
-      if (!verdict.allow) return no(verdict.code)
-      const { grant, route } = verdict
-      const over =
-        (request.quiet === true ? undefined : meter.request(budgets(), target.hostText)) ?? meter.connection(budgets())
-      if (over !== undefined) return { ok: false, verdict: overBudget(request, over) }
-
-      const begun = generation
-      const deadline = new Deadline(budgets().connectTimeoutMs)
-      const stop = () => deadline.expire()
-      client.on("close", stop)
-      pending.set(deadline, undefined)
-      const unseen = options.bulkDial !== undefined && isUnseen(request, grant)
-      const reached = await reach(route, unseen ? options.bulkDial : dial, deadline).catch(unforeseen)
-      deadline.settle()
-      client.off("close", stop)
-      const cancelled = pending.get(deadline)
-      pending.delete(deadline)
-
-      if (!reached.ok) return no(cancelled ?? reached.code, grant.rule)
-      const { socket, address } = reached.value
-      const stale = closed ? "closing" : begun !== generation ? "policy_changed" : undefined
-      if (stale !== undefined || client.destroyed) {
-        socket.destroy()
-        return no(stale ?? "connect_failed", grant.rule)
-      }
-      if (
-        request.quiet !== true &&
-        !log.record({ protocol, target, code: "allowed", address, rule: grant.rule, report: request.report }).recorded
-      ) {
-        socket.destroy()
-        return no("verdict_log_failed", grant.rule)
-      }
-      const passage = passages.begin(generation, {
-        client,
-        upstream: socket,
-        budgets,
-        onBudget: (name) => overBudget(request, name),
-        answers: protocol === "http" || protocol === "websocket",
-      })
-      return { ok: true, upstream: socket, address, grant, passage }
     },
 
     replace(next) {

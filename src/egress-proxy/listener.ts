@@ -6,7 +6,7 @@
  * own for as long as it listens, so that no request leads back to it. Rejects when it cannot listen.
  */
 import { chmod, lstat, unlink } from "node:fs/promises"
-import { connect, createServer, type Socket } from "node:net"
+import { connect, createServer, type Server } from "node:net"
 import { addressText, type Listen, listenAddress } from "./options.ts"
 import { registerListener } from "./self.ts"
 
@@ -16,9 +16,10 @@ export interface Bound {
   readonly close: () => Promise<void>
 }
 
-export async function listen(where: Listen, onConnection: (socket: Socket) => void): Promise<Bound> {
+/** `serve` is told of the server once it listens. */
+export async function listen(where: Listen, serve: (server: Server) => void): Promise<Bound> {
   const address = listenAddress(where)
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, onConnection)
+  const server = createServer({ allowHalfOpen: true, noDelay: true })
   const begin = () =>
     new Promise<void>((resolve, reject) => {
       server.once("error", reject)
@@ -33,6 +34,7 @@ export async function listen(where: Listen, onConnection: (socket: Socket) => vo
     await begin()
   })
   server.on("error", () => {})
+  serve(server)
   const stopped = () => new Promise<void>((resolve) => server.close(() => resolve()))
   if ("path" in address) {
     await chmod(address.path, 0o600)

@@ -1,13 +1,13 @@
 /**
  * What is open right now: each allowed exchange or tunnel, with the policy generation that allowed it.
  *
- * Guarantees: every passage is closed exactly once, whatever ends it; both its sockets go with it. Passages of an
+ * Guarantees: every passage is closed exactly once, whatever ends it; both its ends go with it. Passages of an
  * older generation are cut by `cutBefore`; idle ones by the sweep; a passage over its byte budget cuts itself. The
  * sweep's timer stops soon after the last one is closed and never holds the process.
  */
 import type { Socket } from "node:net"
-import type { Duplex } from "node:stream"
 import type { BudgetMeter, BudgetName } from "./budgets.ts"
+import { abort, type Endpoint } from "./endpoint.ts"
 import type { EgressBudgets, Verdict } from "./types.ts"
 
 export interface Passage {
@@ -17,9 +17,9 @@ export interface Passage {
   in(bytes: number): boolean
   /** From now on bytes are read off the upstream socket, within half a second, instead of being counted one by one. */
   countBySocket(socket: Socket): void
-  /** Ends it and both its sockets at once. */
+  /** Ends it and both its ends at once. */
   cut(): void
-  /** The exchange or tunnel is over; its sockets are the caller's again. */
+  /** The exchange or tunnel is over; its ends are the caller's again. */
   finish(): void
   readonly finished: boolean
   /** what was recorded when it went over a budget */
@@ -27,8 +27,8 @@ export interface Passage {
 }
 
 export interface PassageOptions {
-  readonly client: Duplex
-  readonly upstream: Duplex
+  readonly client: Endpoint
+  readonly upstream: Endpoint
   readonly budgets: () => EgressBudgets
   /** records that a budget is used up */
   readonly onBudget: (name: BudgetName) => Verdict
@@ -43,18 +43,6 @@ export interface Passages {
   /** Cuts the passage that has been idle longest, if any has been for `idleMs`. */
   shedOldest(idleMs: number): boolean
   cutAll(): void
-}
-
-/** Ends a socket at once, so that the other side sees a broken, not a finished, stream where the protocol can say so. */
-export function abort(socket: Duplex): void {
-  if (socket.destroyed) return
-  try {
-    // Throws for what is no TCP socket, and by itself waits for unsent bytes; the second step does not.
-    if ("resetAndDestroy" in socket && typeof socket.resetAndDestroy === "function") socket.resetAndDestroy()
-  } catch {
-    // A Unix socket or a stream has no reset.
-  }
-  socket.destroy()
 }
 
 /** One open passage; the registry owns the clock and the meter. */

@@ -6,18 +6,20 @@
  * changes nothing. Listeners handed to `serve` stay their owner's: the proxy only answers their connections.
  */
 import type { Socket as UdpSocket } from "node:dgram"
-import type { Server, Socket } from "node:net"
-import { bulkDial } from "./bulk.ts"
-import { createByteSource } from "./byte-source.ts"
+import type { Server } from "node:net"
+import type { ByteSource } from "./byte-source.ts"
 import { systemDial } from "./connector.ts"
 import { serveDnsTcp, serveDnsUdp } from "./dns.ts"
 import { createSyntheticAddresses, type SyntheticAddresses } from "./dns/synthetic.ts"
+import { abort } from "./endpoint.ts"
 import { createGate, type Gate } from "./gate.ts"
+import { acceptFrom } from "./lane/accept.ts"
+import { dialLine } from "./lane/dial.ts"
+import { handles } from "./lane/handles.ts"
 import { serveConnection } from "./connection.ts"
 import { listen } from "./listener.ts"
 import { defaultLimits, type ProxyLimits, processConnections, sandboxLimits } from "./limits.ts"
 import { type Listen, type PolicyInput, policyFrom } from "./options.ts"
-import { abort } from "./passages.ts"
 import { compilePolicy, type CompileContext, PolicyError } from "./policy.ts"
 import type { Interceptor } from "./secure.ts"
 import { systemResolve } from "./resolve.ts"
@@ -82,8 +84,8 @@ export interface EgressProxy extends AsyncDisposable {
   close(): Promise<void>
 }
 
-/** What only tests hand in: rules switched off, and who owns an address. */
-export type ProxyInternals = Pick<CompileContext, "off" | "whose" | "ownNames">
+/** What only tests hand in: rules switched off, who owns an address, and a Node that has no lines. */
+export type ProxyInternals = Pick<CompileContext, "off" | "whose" | "ownNames"> & { readonly lanes?: boolean }
 
 export async function createEgressProxy(options: EgressProxyOptions): Promise<EgressProxy> {
   return createProxyWith(options, {})
@@ -92,6 +94,7 @@ export async function createEgressProxy(options: EgressProxyOptions): Promise<Eg
 export async function createProxyWith(options: EgressProxyOptions, internals: ProxyInternals): Promise<EgressProxy> {
   const limits: ProxyLimits = { ...(options.listen === undefined ? sandboxLimits : defaultLimits), ...options.limits }
   const context: CompileContext = { whose: whoseAddress, ...internals }
+  const lanes = internals.lanes !== false && handles !== undefined
   const { onVerdict, logger } = options
   const log = createVerdictLog({ onVerdict, logger, denialRows: limits.denialRows, refusalLines: limits.refusalLines })
   const policy = compilePolicy(policyFrom(options), context)
@@ -102,67 +105,61 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     log,
     resolve: options.resolve ?? systemResolve,
     dial: options.dial ?? systemDial,
-    bulkDial: options.dial === undefined ? bulkDial : undefined,
+    dialLine: lanes && options.dial === undefined ? dialLine : undefined,
     interceptor,
   })
-  const connections = new Set<Socket>()
+  const connections = new Set<ByteSource>()
   const door = createDoor(limits)
   let names: SyntheticAddresses = createSyntheticAddresses({ generation: 0 })
   let closing: Promise<void> | undefined
   const undo: (() => void | Promise<void>)[] = []
 
-  type Serve = (socket: Socket) => void | Promise<void>
-  type IsProxy = (socket: Socket) => boolean
-  const accept = (serve: Serve, isProxy: IsProxy, group?: Set<Socket>) => (socket: Socket) => {
-    socket.on("error", () => {})
-    if (closing !== undefined) return abort(socket)
+  type Serve = (source: ByteSource, fail: (error: unknown) => void) => void
+  type IsProxy = (source: ByteSource) => boolean
+  const accept = (serve: Serve, isProxy: IsProxy, group?: Set<ByteSource>) => (source: ByteSource) => {
+    if (closing !== undefined) return abort(source)
     if (!hasRoom(gate, connections, limits)) {
       const verdict = gate.refuse({ protocol: "tcp", code: "too_many_connections" })
-      return isProxy(socket) ? door.turnAway(socket, verdict) : abort(socket)
+      return isProxy(source) ? door.turnAway(source, verdict) : abort(source)
     }
-    socket.allowHalfOpen = true
-    socket.setNoDelay(true)
-    connections.add(socket)
-    group?.add(socket)
+    connections.add(source)
+    group?.add(source)
     processConnections.open += 1
-    socket.once("close", () => {
-      connections.delete(socket)
-      group?.delete(socket)
+    source.on("close", () => {
+      connections.delete(source)
+      group?.delete(source)
       processConnections.open -= 1
     })
-    Promise.resolve(serve(socket)).catch(() => {
+    serve(source, () => {
       gate.refuse({ protocol: "tcp", code: "internal" })
-      abort(socket)
+      abort(source)
     })
   }
-  const attach = (server: Server, group: Set<Socket>, serve: Serve, isProxy: IsProxy = () => false) => {
-    const onConnection = accept(serve, isProxy, group)
-    server.on("connection", onConnection)
-    return (): void => {
-      server.off("connection", onConnection)
-    }
-  }
-  const muxed = (socket: Socket) => serveConnection(gate, createByteSource(socket))
+  const attach = (server: Server, group: Set<ByteSource>, serve: Serve, isProxy: IsProxy = () => false) =>
+    acceptFrom(server, lanes, accept(serve, isProxy, group))
+  const muxed: Serve = (source, fail) => serveConnection(gate, source, fail)
 
   const serve = (channel: ProxyChannel): AsyncDisposable => {
-    const group = new Set<Socket>()
+    const group = new Set<ByteSource>()
     const detach = [
       attach(
         channel.proxy,
         group,
-        (socket) => (isLoopback(socket) ? muxed(socket) : serveTransparent(gate, names, socket, socket.localPort ?? 0)),
+        (source, fail) => (isLoopback(source) ? muxed(source, fail) : serveTransparent(gate, names, source, fail)),
         isLoopback,
       ),
       ...[...channel.transparent].map(([port, server]) =>
-        attach(server, group, (socket) => serveTransparent(gate, names, socket, port)),
+        attach(server, group, (source, fail) => serveTransparent(gate, names, source, fail, port)),
       ),
     ]
     if (channel.dnsTcp !== undefined)
-      detach.push(attach(channel.dnsTcp, group, (socket) => serveDnsTcp(gate, () => names, socket)))
+      detach.push(
+        attach(channel.dnsTcp, group, (source, fail) => void serveDnsTcp(gate, () => names, source).catch(fail)),
+      )
     if (channel.dnsUdp !== undefined) detach.push(serveDnsUdp(gate, () => names, channel.dnsUdp))
     const stop = () => {
       for (const one of detach.splice(0)) one()
-      for (const socket of group) socket.destroy()
+      for (const source of group) source.destroy()
     }
     undo.push(stop)
     return { [Symbol.asyncDispose]: async () => stop() }
@@ -171,7 +168,13 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
   const close = async () => {
     gate.close()
     door.close()
-    const gone = [...connections].map((socket) => new Promise((resolve) => socket.once("close", resolve).destroy()))
+    const gone = [...connections].map(
+      (source) =>
+        new Promise<void>((resolve) => {
+          source.on("close", resolve)
+          source.destroy()
+        }),
+    )
     interceptor?.authority.dispose()
     const ends = await Promise.allSettled([...gone, ...undo.splice(0).map(async (step) => step())])
     const failed = ends.find((end) => end.status === "rejected")
@@ -182,9 +185,12 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
   const bound =
     options.listen === undefined
       ? undefined
-      : await listen(
-          options.listen,
-          accept(muxed, () => true),
+      : await listen(options.listen, (server) =>
+          acceptFrom(
+            server,
+            lanes,
+            accept(muxed, () => true),
+          ),
         )
   if (bound !== undefined) undo.push(bound.close)
 
@@ -219,8 +225,8 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
 }
 
 /** Where every address is local, any address with the proxy's port ends up at its listener; only loopback is it. */
-const isLoopback = ({ localAddress }: Socket): boolean =>
-  localAddress === undefined || /^(127\.|::1$|::ffff:127\.)/.test(localAddress)
+const isLoopback = ({ local: { address } }: ByteSource): boolean =>
+  address === undefined || /^(127\.|::1$|::ffff:127\.)/.test(address)
 
 type BoundInterceptor = Interceptor & { readonly names: readonly string[] }
 
@@ -242,7 +248,7 @@ function checkBoundHosts(interceptor: BoundInterceptor | undefined, { substituti
 }
 
 /** Room for one more connection, if need be by shedding the oldest idle tunnel. */
-function hasRoom(gate: Gate, connections: ReadonlySet<Socket>, limits: ProxyLimits): boolean {
+function hasRoom(gate: Gate, connections: ReadonlySet<ByteSource>, limits: ProxyLimits): boolean {
   const full = () => connections.size >= limits.openConnections || processConnections.open >= processConnections.limit
   return !full() || gate.passages.shedOldest(limits.shedIdleMs)
 }

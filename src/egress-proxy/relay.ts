@@ -7,27 +7,48 @@
  */
 import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { deliverTo } from "./bulk.ts"
-import { abort, type Passage } from "./passages.ts"
+import type { ByteSource } from "./byte-source.ts"
+import { abort } from "./endpoint.ts"
+import { Line } from "./lane/line.ts"
+import { relayLines } from "./lane/relay.ts"
+import type { Passage } from "./passages.ts"
 
-export interface RelayOptions {
-  readonly client: Duplex
-  readonly upstream: Duplex
+export interface RelayOptions<Client = Duplex, Upstream = Duplex> {
+  readonly client: Client
+  readonly upstream: Upstream
   readonly passage: Passage
   /** bytes of the client that were read before the relay began */
   readonly early: Buffer
   /** looks at the client's bytes before they go on; true: they must not, and the tunnel is over */
-  readonly refuses?: (bytes: Buffer) => boolean
+  readonly refuses?: ((bytes: Buffer) => boolean) | undefined
 }
 
-export function relay({ client, upstream, passage, early, refuses }: RelayOptions): Promise<void> {
-  const outward = (chunk: Buffer): boolean => {
-    if (refuses?.(chunk) === true) {
-      passage.cut()
-      return false
-    }
-    return passage.out(chunk.length)
+export interface TunnelRelay extends RelayOptions<ByteSource, Duplex | Line> {
+  /** told when both are closed and the passage is finished */
+  readonly over: () => void
+}
+
+/** Two lines are relayed as lines; else both sides are sockets. */
+export function relayTunnel(options: TunnelRelay): void {
+  const { client, upstream, passage, early, refuses, over } = options
+  if (upstream instanceof Line && client.line !== undefined)
+    return relayLines({ client: client.line, upstream, passage, early, outward: outwardOf(passage, refuses), over })
+  const socket = upstream instanceof Line ? upstream.toSocket() : upstream
+  void relay({ client: client.socket, upstream: socket, passage, early, refuses }).then(over)
+}
+
+/** Counts what a client sends, unless it must not go on. */
+const outwardOf =
+  (passage: Passage, refuses: RelayOptions["refuses"]) =>
+  (chunk: Buffer): boolean => {
+    if (refuses?.(chunk) !== true) return passage.out(chunk.length)
+    passage.cut()
+    return false
   }
+
+export function relay(options: RelayOptions): Promise<void> {
+  const { client, upstream, passage, early } = options
+  const outward = outwardOf(passage, options.refuses)
   return new Promise((resolve) => {
     let open = 2
     const closed = () => {
@@ -68,11 +89,7 @@ function pass(from: Side, to: Side, count: (chunk: Buffer) => boolean, closed: (
   const onChunk = (chunk: Buffer): void => {
     if (count(chunk) && !to.write(chunk)) from.pause()
   }
-  const isBulk = deliverTo(from, (chunk) => {
-    onChunk(chunk)
-    return to.writableLength > 0
-  })
-  if (!isBulk) from.on("data", onChunk)
+  from.on("data", onChunk)
   to.on("drain", onDrain)
   from.on("end", onEnd)
   from.on("close", onClose)

@@ -33,7 +33,7 @@ export async function serveIntercepted(
   const client = source.socket
   let spare: Open | undefined = opened
   const upstream = async (): Promise<Socket> => {
-    const next = spare ?? (await gate.open({ protocol, target, client, quiet: true }))
+    const next = spare ?? (await gate.open({ protocol, target, client: source, quiet: true }))
     spare = undefined
     if (!next.ok) throw Object.assign(new Error(next.verdict.reason), { code: next.verdict.reason })
     next.upstream.once("close", () => next.passage.finish())

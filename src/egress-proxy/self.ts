@@ -10,6 +10,8 @@ import { classify, type IpAddress, parseIp } from "./address.ts"
 import type { WhoseAddress } from "./policy.ts"
 
 const listeners = new Map<string, number>()
+/** how many listeners a port has: most ports have none */
+const ports = new Map<number, number>()
 let interfaces: { readonly addresses: ReadonlySet<string>; readonly readAt: number } = {
   addresses: new Set(),
   readAt: Number.NEGATIVE_INFINITY,
@@ -31,18 +33,27 @@ export function registerListener(address: string, port: number): () => void {
   const ip = parseIp(address)
   const wide = ip === undefined || classify(ip) === "unspecified"
   const key = wide ? `*:${port}` : `${ip.text} ${port}`
-  listeners.set(key, (listeners.get(key) ?? 0) + 1)
+  const forget = [counted(listeners, key), counted(ports, port)]
   return () => {
-    const left = (listeners.get(key) ?? 1) - 1
-    if (left === 0) listeners.delete(key)
-    else listeners.set(key, left)
+    for (const one of forget.splice(0)) one()
+  }
+}
+
+/** One more of this key, until the returned function is called. */
+function counted<Key>(counts: Map<Key, number>, key: Key): () => void {
+  counts.set(key, (counts.get(key) ?? 0) + 1)
+  return () => {
+    const left = (counts.get(key) ?? 1) - 1
+    if (left === 0) counts.delete(key)
+    else counts.set(key, left)
   }
 }
 
 export const whoseAddress: WhoseAddress = (ip: IpAddress, port: number) => {
-  if (listeners.has(`${ip.text} ${port}`)) return "listener"
+  const listening = ports.has(port)
+  if (listening && listeners.has(`${ip.text} ${port}`)) return "listener"
   const loopback = classify(ip) === "loopback"
   const mine = loopback || machineAddresses().has(ip.text)
-  if (mine && listeners.has(`*:${port}`)) return "listener"
+  if (mine && listening && listeners.has(`*:${port}`)) return "listener"
   return mine && !loopback ? "machine" : undefined
 }

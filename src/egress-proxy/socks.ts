@@ -19,15 +19,16 @@ type Request = Extract<Socks5Step, { state: "request" }>
 export async function serveSocks(gate: Gate, source: ByteSource): Promise<void> {
   const request = await readRequest(gate, source)
   if (request === undefined) return
-  const refuse = (verdict: Verdict) => linger(source, socks5Reply(replyCode(verdict.reason as ReasonCode)), gate.limits)
+  const refuse = (_: unknown, verdict: Verdict) =>
+    linger(source, socks5Reply(replyCode(verdict.reason as ReasonCode)), gate.limits)
   const host = hostOf(request.target, gate)
   if (request.command !== "connect") {
     // For UDP, and mostly for BIND, clients send 0.0.0.0:0, which is no target; it says nothing then.
     const target = host.ok && request.port > 0 ? { target: authorityOf(host.value, request.port) } : undefined
-    return refuse(gate.refuse({ protocol: "socks5", code: "command_not_allowed", ...target }))
+    return refuse(undefined, gate.refuse({ protocol: "socks5", code: "command_not_allowed", ...target }))
   }
-  if (request.port < 1) return refuse(gate.refuse({ protocol: "socks5", code: "bad_port" }))
-  if (!host.ok) return refuse(gate.refuse({ protocol: "socks5", code: host.code }))
+  if (request.port < 1) return refuse(undefined, gate.refuse({ protocol: "socks5", code: "bad_port" }))
+  if (!host.ok) return refuse(undefined, gate.refuse({ protocol: "socks5", code: host.code }))
   const target = authorityOf(host.value, request.port)
   source.unread(request.rest)
   await serveTunnel({
@@ -35,7 +36,7 @@ export async function serveSocks(gate: Gate, source: ByteSource): Promise<void> 
     source,
     protocol: "socks5",
     target,
-    onOpen: () => source.socket.write(socks5Reply(socks5Codes.succeeded)),
+    onOpen: () => source.write(socks5Reply(socks5Codes.succeeded)),
     onRefused: refuse,
   })
 }
@@ -53,7 +54,7 @@ async function readRequest(gate: Gate, source: ByteSource): Promise<Request | un
     const wait = deadline - performance.now()
     const chunk = wait > 0 ? await source.read(wait) : "timeout"
     if (chunk === "end") {
-      source.socket.destroy()
+      source.destroy()
       return undefined
     }
     const step = chunk === "timeout" ? ({ state: "bad", reason: "too slow" } as const) : reader.push(chunk)
@@ -62,7 +63,7 @@ async function readRequest(gate: Gate, source: ByteSource): Promise<Request | un
       await linger(source, ("reply" in step && step.reply) || Buffer.alloc(0), gate.limits)
       return undefined
     }
-    if (step.reply !== undefined) source.socket.write(step.reply)
+    if (step.reply !== undefined) source.write(step.reply)
     if (step.state === "request") return step
   }
 }

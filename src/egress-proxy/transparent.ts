@@ -4,15 +4,14 @@
  * Guarantees: only an address that this sandbox was given for a declared name, or a literal that is itself declared,
  * leads anywhere; every other address is refused, named in the verdict, and the connection reset.
  */
-import type { Socket } from "node:net"
 import { parseIp } from "./address.ts"
 import { authorityOf, type Authority, parseHost } from "./authority.ts"
-import { createByteSource } from "./byte-source.ts"
+import type { ByteSource } from "./byte-source.ts"
 import type { SyntheticAddresses } from "./dns/synthetic.ts"
+import { abort } from "./endpoint.ts"
 import type { Gate } from "./gate.ts"
-import { abort } from "./passages.ts"
 import type { ReasonCode } from "./reasons.ts"
-import { serveTunnel } from "./tunnel.ts"
+import { openTunnel } from "./tunnel.ts"
 
 export type Binding =
   | { readonly ok: true; readonly target: Authority }
@@ -34,28 +33,23 @@ export function bindingOf(gate: Gate, names: SyntheticAddresses, address: string
   return { ok: false, code: unlisted ? "no_binding" : verdict.code, target }
 }
 
-export async function serveTransparent(
+export function serveTransparent(
   gate: Gate,
   names: SyntheticAddresses,
-  socket: Socket,
-  port: number,
-): Promise<void> {
-  const binding = bindingOf(gate, names, socket.localAddress ?? "", port)
+  source: ByteSource,
+  fail: (error: unknown) => void,
+  listenerPort?: number,
+): void {
+  const { address = "", port = 0 } = source.local
+  const binding = bindingOf(gate, names, address, listenerPort ?? port)
   if (!binding.ok) {
     gate.refuse({
       protocol: "tcp",
       code: binding.code,
       ...(binding.target !== undefined && { target: binding.target }),
     })
-    return abort(socket)
+    return abort(source)
   }
-  const onRefused = async () => abort(socket)
-  await serveTunnel({
-    gate,
-    source: createByteSource(socket),
-    protocol: "tcp",
-    target: binding.target,
-    onOpen: () => {},
-    onRefused,
-  })
+  const onRefused = async () => abort(source)
+  openTunnel({ gate, source, protocol: "tcp", target: binding.target, onOpen: () => {}, onRefused }, fail)
 }

@@ -6,17 +6,17 @@
  * speaks first included, is refused. A `tcp://` entry is relayed as it is.
  * Does not: look into TLS; a Host header inside it is seen only where TLS is ended here.
  */
-import type { Duplex } from "node:stream"
+import type { Socket } from "node:net"
 import type { Authority } from "./authority.ts"
-import { isBulk } from "./bulk.ts"
 import type { ByteSource } from "./byte-source.ts"
 import { denialResponse } from "./denial.ts"
+import { abort } from "./endpoint.ts"
 import type { Gate, Opened } from "./gate.ts"
 import { serveHttp } from "./http/session.ts"
+import { Line } from "./lane/line.ts"
 import { linger } from "./linger.ts"
-import { abort } from "./passages.ts"
 import type { ReasonCode } from "./reasons.ts"
-import { relay } from "./relay.ts"
+import { relayTunnel } from "./relay.ts"
 import { createPlaceholderScanner } from "./secrets/scanner.ts"
 import { type ClientHello, createClientHelloReader } from "./tls/client-hello.ts"
 import type { Protocol, Verdict } from "./types.ts"
@@ -27,18 +27,35 @@ export interface TunnelOptions {
   readonly protocol: Protocol
   readonly target: Authority
   /** Tells the client that the tunnel stands. */
-  readonly onOpen: () => void
-  readonly onRefused: (verdict: Verdict) => Promise<void>
+  readonly onOpen: (options: TunnelOptions) => void
+  readonly onRefused: (options: TunnelOptions, verdict: Verdict) => Promise<void>
 }
 
-type Open = Extract<Opened, { ok: true }>
+type Open = Extract<Opened<Socket | Line>, { ok: true }>
 
-export async function serveTunnel(options: TunnelOptions): Promise<void> {
+export function serveTunnel(options: TunnelOptions): Promise<void> {
+  return new Promise((resolve, reject) => openTunnel(options, reject, resolve))
+}
+
+/** The same without a promise for the usual course of things; whoever asked may be told when it is over. */
+export function openTunnel(options: TunnelOptions, fail: (error: unknown) => void, over = nothing): void {
   const { gate, source, protocol, target } = options
-  const opened = await gate.open({ protocol, target, client: source.socket })
-  if (!opened.ok) return options.onRefused(opened.verdict)
-  options.onOpen()
-  if (opened.grant.protocol === "tcp") return relayPlain(options, opened)
+  gate.openTunnel({ protocol, target, client: source }, (opened) => {
+    try {
+      if (!opened.ok) return void options.onRefused(options, opened.verdict).then(over, fail)
+      options.onOpen(options)
+      if (opened.grant.protocol === "tcp") return relayPlain(options, opened, over)
+      serveWeb(options, opened).then(over, fail)
+    } catch (error) {
+      fail(error)
+    }
+  })
+}
+
+const nothing = (): void => {}
+
+async function serveWeb(options: TunnelOptions, opened: Open): Promise<void> {
+  const { gate, source, protocol, target } = options
   const upstream = listenForBanner(opened.upstream, () => source.interrupt())
   const flight = await firstFlight(source, gate, opened)
   const early = upstream.stop()
@@ -49,11 +66,18 @@ export async function serveTunnel(options: TunnelOptions): Promise<void> {
   if (target.port === 443 && !gate.policy.off.has("tunnel.tls-only"))
     return refuseInside(options, opened, "protocol_mismatch", flight.bytes)
   source.unread(flight.bytes)
-  return serveHttp({ gate, source, inside: { authority: target, protocol, opened }, onConnect: async () => {} })
+  const inside = { authority: target, protocol, opened: onSocket(opened) }
+  return serveHttp({ gate, source, inside, onConnect: async () => {} })
+}
+
+/** Where bytes are looked at on their way, the upstream is read as a socket. */
+const onSocket = (opened: Open): Extract<Opened, { ok: true }> => {
+  const { upstream } = opened
+  return { ...opened, upstream: upstream instanceof Line ? upstream.toSocket() : upstream }
 }
 
 /** Any protocol, as it is; a secret's placeholder in the clear is the one thing that is looked for. */
-function relayPlain({ gate, source, protocol, target }: TunnelOptions, opened: Open): Promise<void> {
+function relayPlain({ gate, source, protocol, target }: TunnelOptions, opened: Open, over: () => void): void {
   const { placeholders } = gate.policy.substitutions
   const scanner = placeholders.length === 0 ? undefined : createPlaceholderScanner(placeholders)
   const refuses = (bytes: Buffer): boolean => {
@@ -61,12 +85,13 @@ function relayPlain({ gate, source, protocol, target }: TunnelOptions, opened: O
     gate.refuse({ protocol, target, code: "secret_misuse", rule: opened.grant.rule })
     return true
   }
-  return relay({
-    client: source.socket,
+  relayTunnel({
+    client: source,
     upstream: opened.upstream,
     passage: opened.passage,
     early: source.release(),
-    ...(scanner !== undefined && { refuses }),
+    refuses: scanner === undefined ? undefined : refuses,
+    over,
   })
 }
 
@@ -78,9 +103,10 @@ async function serveTls(options: TunnelOptions, opened: Open, hello: ClientHello
   const { interceptor, policy } = options.gate
   if (interceptor !== undefined && policy.substitutions.boundTo(options.target.hostText)) {
     const { serveIntercepted } = await import("./secure.ts")
-    return serveIntercepted(options, interceptor, opened, early)
+    return serveIntercepted(options, interceptor, onSocket(opened), early)
   }
-  return relay({ client: options.source.socket, upstream: opened.upstream, passage: opened.passage, early })
+  const { upstream, passage } = opened
+  return new Promise((over) => relayTunnel({ client: options.source, upstream, passage, early, over }))
 }
 
 /** The server name must be the tunnel's host; an address has no server name, so none must be sent. */
@@ -97,8 +123,10 @@ type Flight =
   | { readonly state: "bad" }
 
 /** Neither TLS nor HTTP servers speak first; one that does, or that hangs up, settles what the tunnel is. */
-function listenForBanner(upstream: Duplex, onEarly: () => void): { stop(): "silent" | "spoke" | "ended" } {
+function listenForBanner(upstream: Socket | Line, onEarly: () => void): { stop(): "silent" | "spoke" | "ended" } {
   let heard: "silent" | "spoke" | "ended" = "silent"
+  // A line is not read yet; it is used on 443, where what a server says first reaches nobody anyway.
+  if (upstream instanceof Line) return { stop: () => heard }
   const onData = () => {
     heard = "spoke"
     upstream.pause()
@@ -108,13 +136,10 @@ function listenForBanner(upstream: Duplex, onEarly: () => void): { stop(): "sile
     if (heard === "silent") heard = "ended"
     onEarly()
   }
-  // A bulk socket cannot be overheard; it is used on 443, where what a server says first reaches nobody anyway.
-  const overheard = !isBulk(upstream)
-  if (overheard) upstream.on("data", onData)
-  upstream.on("end", onEnd).on("close", onEnd)
+  upstream.on("end", onEnd).on("data", onData).on("close", onEnd)
   return {
     stop() {
-      if (overheard) upstream.pause()
+      upstream.pause()
       upstream.off("data", onData).off("end", onEnd).off("close", onEnd)
       return heard
     },
@@ -143,7 +168,7 @@ async function firstFlight(source: ByteSource, gate: Gate, opened: Open): Promis
 function drop(opened: Open, source: ByteSource): void {
   opened.passage.finish()
   opened.upstream.destroy()
-  source.socket.destroy()
+  source.destroy()
 }
 
 /** A fatal `unrecognized_name` alert, which TLS clients print by name. */

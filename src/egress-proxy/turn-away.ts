@@ -4,16 +4,15 @@
  * Guarantees: at most a few are told at once and each is gone after the linger time, so that the cap holds; beyond
  * that they are reset. Nothing of what they ask for is looked at. `close` ends those that are still being told.
  */
-import type { Socket } from "node:net"
-import { createByteSource } from "./byte-source.ts"
+import type { ByteSource } from "./byte-source.ts"
 import { denialResponse } from "./denial.ts"
+import { abort } from "./endpoint.ts"
 import type { ProxyLimits } from "./limits.ts"
 import { linger } from "./linger.ts"
-import { abort } from "./passages.ts"
 import type { Verdict } from "./types.ts"
 
 export interface Door {
-  turnAway(socket: Socket, verdict: Verdict): void
+  turnAway(source: ByteSource, verdict: Verdict): void
   close(): void
 }
 
@@ -22,23 +21,22 @@ const socks5Refusal = Buffer.from([5, 0xff])
 const socks4Refusal = Buffer.from([0, 0x5b, 0, 0, 0, 0, 0, 0])
 
 export function createDoor(limits: ProxyLimits): Door {
-  const told = new Set<Socket>()
-  const tell = async (socket: Socket, verdict: Verdict): Promise<void> => {
-    const source = createByteSource(socket)
+  const told = new Set<ByteSource>()
+  const tell = async (source: ByteSource, verdict: Verdict): Promise<void> => {
     const first = await source.read(limits.lingerMs)
-    if (typeof first === "string") return abort(socket)
+    if (typeof first === "string") return abort(source)
     const http = () => denialResponse(verdict, { keepAlive: false, headOnly: false })
     await linger(source, first[0] === 5 ? socks5Refusal : first[0] === 4 ? socks4Refusal : http(), limits)
   }
   return {
-    turnAway(socket, verdict) {
-      if (told.size >= limits.turnedAway) return abort(socket)
-      told.add(socket)
-      socket.once("close", () => told.delete(socket))
-      tell(socket, verdict).catch(() => abort(socket))
+    turnAway(source, verdict) {
+      if (told.size >= limits.turnedAway) return abort(source)
+      told.add(source)
+      source.on("close", () => told.delete(source))
+      tell(source, verdict).catch(() => abort(source))
     },
     close() {
-      for (const socket of told) socket.destroy()
+      for (const source of told) source.destroy()
     },
   }
 }

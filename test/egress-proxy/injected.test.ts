@@ -1,7 +1,7 @@
 /** What the proxy makes of a `resolve`, `dial` or `onVerdict` that misbehaves: an outcome, never a crash or a leak. */
 import { connect, Socket } from "node:net"
 import { describe, expect, it } from "vitest"
-import { createConnector } from "../../src/egress-proxy/connector.ts"
+import { attemptWith, createConnector } from "../../src/egress-proxy/connector.ts"
 import { parseIp } from "../../src/egress-proxy/address.ts"
 import { Deadline } from "../../src/egress-proxy/deadline.ts"
 import type { EgressProxyOptions } from "../../src/egress-proxy/proxy.ts"
@@ -87,7 +87,7 @@ describe("a dial", () => {
     const dial = ((address: string) =>
       address.includes(":") ? new Promise(() => {}) : connect(upstream.port, "127.0.0.1")) as Dial
     const deadline = new Deadline(400)
-    const reached = await createConnector(addresses, 443, dial, 4).dial(deadline)
+    const reached = await createConnector(addresses, 443, attemptWith(dial), 4).dial(deadline)
     deadline.settle()
     expect(reached).toMatchObject({ ok: true, value: { address: "93.184.216.34" } })
     if (reached.ok) reached.value.socket.destroy()

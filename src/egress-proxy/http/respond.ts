@@ -7,7 +7,8 @@
  */
 import { type IncomingMessage, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
-import { abort, type Passage } from "../passages.ts"
+import { abort } from "../endpoint.ts"
+import type { Passage } from "../passages.ts"
 import type { Exchange, ForwardResult, Sent } from "./exchange.ts"
 import { isLength, passedHeaders } from "./framing.ts"
 import type { Header } from "./head.ts"

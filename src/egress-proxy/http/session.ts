@@ -63,13 +63,16 @@ export async function serveHttp(options: SessionOptions): Promise<void> {
         )
       }
       const judged = judgeRequest(gate.policy, read.head, gate.limits.headerLines, inside?.authority)
-      if (judged.kind === "tunnel") return await options.onConnect(judged.authority)
+      if (judged.kind === "tunnel") {
+        gate.tunnels.learn(read.head, judged.authority)
+        return await options.onConnect(judged.authority)
+      }
       if (judged.kind === "refused") drop(opened)
       step = judged.kind === "refused" ? await answerJudged(options, judged) : await exchange(options, judged, opened)
     }
   } finally {
     drop(spare)
-    if (!source.socket.destroyed) await linger(source, Buffer.alloc(0), gate.limits)
+    if (!source.destroyed) await linger(source, Buffer.alloc(0), gate.limits)
   }
 }
 
@@ -85,7 +88,7 @@ async function exchange(
   const { off, source: policy, substitutions } = gate.policy
   const protocol: Protocol = framing.websocket ? "websocket" : "http"
   const report = policy.readOnlyHttp === "report" && !isSafe(head, framing) ? "read_only" : undefined
-  const through = opened ?? (await gate.open({ protocol, target: authority, client: source.socket, report }))
+  const through = opened ?? (await gate.open({ protocol, target: authority, client: source, report }))
   if (!through.ok) return answerRefusal(options, through.verdict, head, framing)
   // The tunnel's own allow was recorded before this request was seen.
   if (opened !== undefined && report !== undefined) {
@@ -110,7 +113,7 @@ async function exchange(
     ...(scanner !== undefined && { scanner }),
   })
   if (result.state === "answered") return result.reusable ? "next" : "over"
-  if ((result.state !== "failed" && result.state !== "refused") || source.socket.destroyed) return "over"
+  if ((result.state !== "failed" && result.state !== "refused") || source.destroyed) return "over"
   const { rule } = through.grant
   const verdict =
     result.state === "refused" ? result.verdict : gate.refuse({ protocol, target: authority, code: result.code, rule })

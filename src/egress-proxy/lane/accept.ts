@@ -1,0 +1,33 @@
+/**
+ * The connections of a server, each as a source of bytes: on a line where Node has them, else on a socket.
+ *
+ * Guarantees: until undone, each connection that the server accepts, or is handed, reaches `onClient` once. The server
+ * stays its owner's; its own count of connections knows nothing of lines.
+ */
+import type { Server, Socket } from "node:net"
+import { type ByteSource, sourceOfLine, sourceOfSocket } from "../byte-source.ts"
+import { handles, listeningHandle } from "./handles.ts"
+import { Line } from "./line.ts"
+
+export function acceptFrom(server: Server, lanes: boolean, onClient: (source: ByteSource) => void): () => void {
+  const onSocket = (socket: Socket): void => {
+    socket.allowHalfOpen = true
+    socket.setNoDelay(true)
+    onClient(sourceOfSocket(socket))
+  }
+  server.on("connection", onSocket)
+  const handle = lanes && handles !== undefined ? listeningHandle(server) : undefined
+  const usual = handle?.onconnection
+  if (handle !== undefined && usual !== undefined) {
+    // Accepted connections inherit it, which saves a system call for each.
+    handle.setNoDelay?.(true)
+    handle.onconnection = (status, client) => {
+      if (status !== 0 || client === undefined) return usual.call(handle, status, client)
+      onClient(sourceOfLine(new Line(client, false)))
+    }
+  }
+  return () => {
+    server.off("connection", onSocket)
+    if (handle !== undefined && usual !== undefined) handle.onconnection = usual
+  }
+}
