@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs"
 import { describe, expect, it } from "vitest"
 import { Deadline } from "../../../src/egress-proxy/deadline.ts"
 import { dialLine } from "../../../src/egress-proxy/lane/dial.ts"
-import { Line, type LineUser } from "../../../src/egress-proxy/lane/line.ts"
+import type { Line, LineUser } from "../../../src/egress-proxy/lane/line.ts"
 import { startUpstream, until, type Upstream } from "../harness.ts"
 
 const much = Buffer.alloc(40_000_000, "line")
