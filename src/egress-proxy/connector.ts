@@ -10,6 +10,7 @@
 import { connect, type Socket } from "node:net"
 import { Duplex } from "node:stream"
 import { type IpAddress, parseIp } from "./address.ts"
+import { parseHost } from "./authority.ts"
 import type { Deadline } from "./deadline.ts"
 import type { Route } from "./decide.ts"
 import { addressVerdict, type CompiledPolicy } from "./policy.ts"
@@ -48,16 +49,42 @@ export async function vet(
   route: Extract<Route, { kind: "resolve" }>,
   resolve: Resolve,
   deadline: Deadline,
-): Promise<Outcome<readonly IpAddress[]>> {
+): Promise<Vetted> {
   let answer: unknown
   try {
     answer = await within((async (): Promise<unknown> => resolve(route.name))(), deadline, () => {})
   } catch {
-    return { ok: false, code: "dns_failure" }
+    return { outcome: { ok: false, code: "dns_failure" }, aliases: [] }
   }
-  const addresses = Array.isArray(answer) ? answer.map(addressIn) : []
-  if (addresses.length === 0 || !addresses.every((ip) => ip !== undefined)) return { ok: false, code: "dns_failure" }
-  return vetAnswer(policy, addresses, route.port)
+  const listed: unknown = field(answer, "addresses") ?? answer
+  const aliases = aliasesIn(field(answer, "aliases"))
+  const addresses = Array.isArray(listed) ? listed.map(addressIn) : []
+  if (addresses.length === 0 || !addresses.every((ip) => ip !== undefined))
+    return { outcome: { ok: false, code: "dns_failure" }, aliases }
+  return { outcome: vetAnswer(policy, addresses, route.port), aliases }
+}
+
+/** The dialable addresses of a name, and what it is an alias of, which nothing depends on. */
+export interface Vetted {
+  readonly outcome: Outcome<readonly IpAddress[]>
+  readonly aliases: readonly string[]
+}
+
+const field = (answer: unknown, name: "addresses" | "aliases"): unknown =>
+  typeof answer === "object" && answer !== null && name in answer
+    ? (answer as Record<string, unknown>)[name]
+    : undefined
+
+/** aliases of one answer that are kept */
+const mostAliases = 16
+
+/** Names of others, said by others: only what is a name in our grammar is repeated. */
+function aliasesIn(aliases: unknown): readonly string[] {
+  if (!Array.isArray(aliases)) return []
+  return aliases.slice(0, mostAliases).flatMap((alias: unknown) => {
+    const host = typeof alias === "string" ? parseHost(alias) : undefined
+    return host?.ok === true && host.value.kind === "name" ? [host.value.name] : []
+  })
 }
 
 /** An address as text, or as `dns.lookup` hands it out: `{ address, family }`. Anything else is none. */

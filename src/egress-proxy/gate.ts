@@ -9,7 +9,15 @@ import type { Socket } from "node:net"
 import type { IpAddress } from "./address.ts"
 import type { Authority } from "./authority.ts"
 import { type BudgetMeter, type BudgetName, createBudgetMeter } from "./budgets.ts"
-import { type Attempt, attemptWith, type Connected, createConnector, type Outcome, vet } from "./connector.ts"
+import {
+  type Attempt,
+  attemptWith,
+  type Connected,
+  createConnector,
+  type Outcome,
+  vet,
+  type Vetted,
+} from "./connector.ts"
 import { Deadline } from "./deadline.ts"
 import { decide, type NameVerdict, type Route } from "./decide.ts"
 import type { Endpoint } from "./endpoint.ts"
@@ -79,6 +87,7 @@ interface Begun {
   readonly generation: number
   readonly deadline: Deadline
   readonly stop: () => void
+  aliases?: readonly string[]
 }
 
 export interface GateOptions {
@@ -110,18 +119,20 @@ export function createGate(options: GateOptions): Gate {
   const overBudget = (request: Pick<OpenRequest, "protocol" | "target">, name: BudgetName): Verdict =>
     refuse({ protocol: request.protocol, target: request.target, code: "budget", rule: `budgets.${name}` })
 
-  const reach = async <T>(route: Route, attempt: Attempt<T>, deadline: Deadline): Promise<Outcome<Connected<T>>> => {
+  const reach = async <T>(begun: Begun, attempt: Attempt<T>): Promise<Outcome<Connected<T>>> => {
+    const { route, deadline } = begun
     const connector = (addresses: readonly IpAddress[]) =>
       createConnector(addresses, route.port, attempt, limits.dialAttempts)
     if (route.kind !== "resolve") return connector([route.ip]).dial(deadline)
     if (!(await resolving.enter(deadline))) return { ok: false, code: "dns_failure" }
-    let vetted: Outcome<readonly IpAddress[]>
+    let vetted: Vetted
     try {
       vetted = await vet(policy, route, resolve, deadline)
     } finally {
       resolving.leave()
     }
-    return vetted.ok ? connector(vetted.value).dial(deadline) : vetted
+    begun.aliases = vetted.aliases
+    return vetted.outcome.ok ? connector(vetted.outcome.value).dial(deadline) : vetted.outcome
   }
 
   /** Will this be relayed without a look inside, once its first flight has passed? */
@@ -163,7 +174,7 @@ export function createGate(options: GateOptions): Gate {
     pending.delete(deadline)
     const no = (code: ReasonCode): Opened<T> => ({
       ok: false,
-      verdict: refuse({ protocol, target, code, rule: grant.rule }),
+      verdict: refuse({ protocol, target, code, rule: grant.rule, aliases: begun.aliases }),
     })
     if (!reached.ok) return no(cancelled ?? reached.code)
     const { socket, address } = reached.value
@@ -172,10 +183,17 @@ export function createGate(options: GateOptions): Gate {
       socket.destroy()
       return no(stale ?? "connect_failed")
     }
-    if (
-      request.quiet !== true &&
-      !log.record({ protocol, target, code: "allowed", address, rule: grant.rule, report: request.report }).recorded
-    ) {
+    const { report } = request
+    const facts = {
+      protocol,
+      target,
+      code: "allowed",
+      address,
+      aliases: begun.aliases,
+      rule: grant.rule,
+      report,
+    } as const
+    if (request.quiet !== true && !log.record(facts).recorded) {
       socket.destroy()
       return no("verdict_log_failed")
     }
@@ -190,7 +208,7 @@ export function createGate(options: GateOptions): Gate {
   }
 
   const reachAndConclude = async <T extends Endpoint>(begun: Begun, attempt: Attempt<T>): Promise<Opened<T>> =>
-    conclude(begun, await reach(begun.route, attempt, begun.deadline).catch(unforeseen))
+    conclude(begun, await reach(begun, attempt).catch(unforeseen))
 
   return {
     get policy() {

@@ -20,5 +20,6 @@ export type {
   EgressSubstitution,
   Protocol,
   Resolve,
+  Resolved,
   Verdict,
 } from "./types.ts"

@@ -4,12 +4,13 @@
  * Guarantees: answers for the name as it is, with no search domain put behind it; both families are asked, so that
  * both are vetted; each question has its own time limit and takes no thread, so that one sandbox's slow names hold up
  * nobody else. A name that neither knows is a rejection.
+ * Aliases (CNAME) are told as far as the servers say; what counts is the address they end in.
  * Assumes: `/etc/resolv.conf` lists the servers; a change is noticed within half a minute.
- * Does not: cache, or ask other name services (mDNS, LDAP). Aliases (CNAME) are followed by the servers and not seen
- * here, so they are not logged; what counts is the address they end in, and that is vetted.
+ * Does not: cache, or ask other name services (mDNS, LDAP).
  */
 import { Resolver } from "node:dns/promises"
 import { readFile, stat } from "node:fs/promises"
+import { setTimeout } from "node:timers/promises"
 import { parseIp } from "./address.ts"
 import type { Resolve } from "./types.ts"
 
@@ -20,6 +21,10 @@ export interface SystemResolverOptions {
 }
 
 const renewMs = 30_000
+/** steps of a chain of aliases that are followed */
+const mostSteps = 8
+/** for how long a connection whose address is known waits to learn of aliases */
+const aliasMs = 250
 
 export function createSystemResolve(options: SystemResolverOptions = {}): Resolve {
   const hosts = createHostsFile(options.hostsFile ?? "/etc/hosts")
@@ -36,10 +41,23 @@ export function createSystemResolve(options: SystemResolverOptions = {}): Resolv
     const local = (await hosts()).get(name)
     if (local !== undefined) return local
     const asked = resolver()
+    const aliases: string[] = []
+    const followed = follow(asked, name, aliases)
     const answers = await Promise.allSettled([asked.resolve4(name), asked.resolve6(name)])
     const addresses = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []))
     if (addresses.length === 0) throw new Error(`no address for ${name}`)
-    return addresses
+    await Promise.race([followed, setTimeout(aliasMs, undefined, { ref: false })])
+    return aliases.length === 0 ? addresses : { addresses, aliases: [...aliases] }
+  }
+}
+
+/** Puts the names behind a name into `chain`, one after the other; where a step is not answered, it ends. */
+async function follow(resolver: Resolver, name: string, chain: string[]): Promise<void> {
+  for (let at = name; chain.length < mostSteps; ) {
+    const [next] = await resolver.resolveCname(at).catch(() => [])
+    if (next === undefined || next === name || chain.includes(next)) break
+    chain.push(next)
+    at = next
   }
 }
 

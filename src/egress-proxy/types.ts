@@ -45,6 +45,8 @@ export interface Verdict {
   readonly port?: number
   /** the vetted address dialled */
   readonly address?: string
+  /** the names that the host is an alias of (CNAME), in order, as far as the resolver tells */
+  readonly aliases?: readonly string[]
   /** the entry that allowed it */
   readonly rule?: string
   readonly hint?: string
@@ -53,5 +55,9 @@ export interface Verdict {
 }
 
 export type ResolvedAddress = string | { readonly address: string }
-export type Resolve = (name: string) => Promise<readonly ResolvedAddress[]> | readonly ResolvedAddress[]
+/** Addresses alone, or with the names that the asked one is an alias of, in order. */
+export type Resolved =
+  | readonly ResolvedAddress[]
+  | { readonly addresses: readonly ResolvedAddress[]; readonly aliases?: readonly string[] }
+export type Resolve = (name: string) => Promise<Resolved> | Resolved
 export type Dial = (address: string, port: number) => Socket | Promise<Socket>

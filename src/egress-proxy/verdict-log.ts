@@ -1,7 +1,8 @@
 /**
  * One verdict per request: to the caller's hook, to the log, to the aggregated denials and the counters.
  *
- * Guarantees: a verdict line carries host, port, rule and reason, never a path, query, header or byte of content.
+ * Guarantees: a verdict line carries host, aliases, port, rule and reason, never a path, query, header or byte of
+ * content.
  * `record` says whether the hook and the log took it; an allow that could not be recorded must not be acted on. The
  * hook sees every verdict. The log gets a line for every allow; refusals, which cost a sandbox nothing, get lines of
  * their own up to a number a second, and beyond it one line for each reason, with the count.
@@ -29,6 +30,7 @@ export interface VerdictFacts {
   /** for verdicts without an authority: a name the client asked for, printable */
   readonly host?: string
   readonly address?: string
+  readonly aliases?: readonly string[] | undefined
   readonly rule?: string
   /** on an allow: what a rule set to `report` would have refused it with */
   readonly report?: ReasonCode | undefined
@@ -138,6 +140,7 @@ function verdictOf(facts: VerdictFacts): Verdict {
   if (host !== undefined) verdict.host = host
   if (facts.target !== undefined) verdict.port = facts.target.port
   if (facts.address !== undefined) verdict.address = facts.address
+  if (facts.aliases !== undefined && facts.aliases.length > 0) verdict.aliases = facts.aliases
   if (facts.rule !== undefined) verdict.rule = facts.rule
   if (hint !== "") verdict.hint = hint
   if (facts.report !== undefined) verdict.report = facts.report

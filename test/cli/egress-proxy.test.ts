@@ -1,11 +1,12 @@
 /** The proxy command, spawned for real, dialling loopback only. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { writeFileSync } from "node:fs"
+import { closeSync, openSync, writeFileSync } from "node:fs"
 import { createServer, request, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
+import type { Readable } from "node:stream"
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
 import { caisson, launcher, scratch } from "./run-caisson.ts"
 
@@ -48,14 +49,15 @@ interface Running {
   readonly stdout: string[]
 }
 
-const start = async (policy: string): Promise<Running> => {
+const start = async (policy: string, output: "pipe" | number = "pipe"): Promise<Running> => {
   const started = spawn(process.execPath, [launcher, "egress-proxy", "--policy", policy, "--listen", "127.0.0.1:0"], {
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["ignore", output, "pipe"],
   })
   child = started
+  if (typeof output === "number") closeSync(output)
   const stdout: string[] = []
-  createInterface({ input: started.stdout }).on("line", (line) => stdout.push(line))
-  const lines = createInterface({ input: started.stderr })[Symbol.asyncIterator]()
+  if (started.stdout !== null) createInterface({ input: started.stdout }).on("line", (line) => stdout.push(line))
+  const lines = createInterface({ input: started.stderr as Readable })[Symbol.asyncIterator]()
   const hears = async (pattern: RegExp): Promise<string> => {
     for (let next = await lines.next(); next.done !== true; next = await lines.next())
       if (pattern.test(next.value)) return next.value
@@ -90,9 +92,16 @@ describe("caisson egress-proxy", () => {
     expect(code).toBe(0)
     const verdicts = proxy.stdout.map((line) => JSON.parse(line) as { decision: string; host: string })
     expect(verdicts).toEqual([
-      expect.objectContaining({ decision: "allow", host: "good.test" }),
-      expect.objectContaining({ decision: "deny", host: "bad.test" }),
+      expect.objectContaining({ level: 30, msg: "egress", decision: "allow", host: "good.test" }),
+      expect.objectContaining({ level: 40, msg: "egress", decision: "deny", host: "bad.test" }),
     ])
+  })
+
+  test("row 111: passes nothing while its verdicts cannot be written", async () => {
+    const proxy = await start(policyFile("good.test"), openSync("/dev/full", "w"))
+    const { status, body } = await fetchThrough(proxy.port, "http://good.test/")
+    expect([status, JSON.parse(body)]).toEqual([503, expect.objectContaining({ reason: "verdict_log_failed" })])
+    expect(proxy.child.exitCode).toBeNull()
   })
 
   test("reads the policy again on SIGHUP, and keeps the old one when the new one is bad", async () => {

@@ -31,7 +31,7 @@ export const elsewhere: Readonly<Record<number, string>> = {
   20: "test/manifest: refused when the manifest is loaded; test/egress-proxy/options.test.ts holds it for createEgressProxy",
   21: "test/manifest: refused when the manifest is loaded; test/egress-proxy/options.test.ts holds it for createEgressProxy",
   56: "test/egress-proxy/lifecycle.test.ts: dials the vetted address although the answer changes",
-  57: "the resolver answers addresses only, so a chain cannot be logged; its end is vetted like any answer (row 54)",
+  57: "test/egress-proxy/resolve.test.ts: an alias to another name is allowed and its chain is in the verdict; its end is vetted",
   59: "test/egress-proxy/lifecycle.test.ts: resolves once per connection and keeps no answer",
   62: "from inside a sandbox: there is no route; the DNS responder and transparent listeners log attempts (test/egress-proxy/channel.test.ts)",
   63: "test/egress-proxy/budgets.test.ts: cuts endless subdomains at the budget of names",

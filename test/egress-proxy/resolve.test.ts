@@ -7,8 +7,25 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { answer, parseQuery } from "../../src/egress-proxy/dns/message.ts"
 import { createSystemResolve, parseHosts } from "../../src/egress-proxy/resolve.ts"
+import { echo, established, rig, startUpstream, tunnel } from "./harness.ts"
 
-async function dnsServer(known: Readonly<Record<string, string>>) {
+const wireName = (name: string): number[] => [
+  ...name.split(".").flatMap((label) => [label.length, ...Buffer.from(label)]),
+  0,
+]
+
+/** The reply to a question of type CNAME: this alias. */
+function aliasReply(message: Buffer, name: string, alias: string): Buffer {
+  const data = wireName(alias)
+  return Buffer.from([
+    ...message.subarray(0, 2),
+    ...[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0],
+    ...[...wireName(name), 0, 5, 0, 1],
+    ...[...wireName(name), 0, 5, 0, 1, 0, 0, 0, 60, 0, data.length, ...data],
+  ])
+}
+
+async function dnsServer(known: Readonly<Record<string, string>>, aliases: Readonly<Record<string, string>> = {}) {
   const socket = createSocket("udp4")
   const asked: string[] = []
   socket.on("message", (message, from) => {
@@ -16,6 +33,10 @@ async function dnsServer(known: Readonly<Record<string, string>>) {
     if (!parsed.ok) return
     const { name = "" } = parsed.query
     asked.push(name)
+    const isAliasQuestion = message.readUInt16BE(12 + name.length + 2) === 5
+    const alias = isAliasQuestion ? aliases[name] : undefined
+    if (alias === "(silence)") return
+    if (alias !== undefined) return socket.send(aliasReply(message, name, alias), from.port, from.address)
     const address = known[name]
     socket.send(
       answer(parsed.query, address === undefined ? { kind: "undeclared" } : { kind: "declared", address }),
@@ -41,6 +62,30 @@ describe("the default resolver", () => {
     expect(new Set(dns.asked)).toEqual(new Set(["api.good.test", "nobody.good.test"]))
   })
 
+  it("row 57: tells the chain of aliases behind a name, without going round in circles", async () => {
+    await using dns = await dnsServer(
+      { "api.good.test": "93.184.216.34", "loop.good.test": "93.184.216.35" },
+      {
+        "api.good.test": "edge.cdn.test",
+        "edge.cdn.test": "Evil.test",
+        "loop.good.test": "other.good.test",
+        "other.good.test": "loop.good.test",
+      },
+    )
+    const resolve = createSystemResolve({ hostsFile: "/nonexistent", servers: [dns.server] })
+    expect(await resolve("api.good.test")).toEqual({
+      addresses: ["93.184.216.34"],
+      aliases: ["edge.cdn.test", "Evil.test"],
+    })
+    expect(await resolve("loop.good.test")).toEqual({ addresses: ["93.184.216.35"], aliases: ["other.good.test"] })
+  })
+
+  it("does not wait for a server that has nothing to say of aliases", async () => {
+    await using dns = await dnsServer({ "api.good.test": "93.184.216.34" }, { "api.good.test": "(silence)" })
+    const resolve = createSystemResolve({ hostsFile: "/nonexistent", servers: [dns.server] })
+    expect(await resolve("api.good.test")).toEqual(["93.184.216.34"])
+  })
+
   it("takes the hosts file first, all its addresses, and notices when it changes", async () => {
     const folder = await mkdtemp(join(tmpdir(), "caisson-hosts-"))
     const hostsFile = join(folder, "hosts")
@@ -55,5 +100,27 @@ describe("the default resolver", () => {
 
   it("skips lines of a hosts file that begin with no address", () => {
     expect([...parseHosts("\n\t \nnonsense a\n0x7f.1 b\n1.2.3.4\n1.2.3.4\tc\td\r\n").keys()]).toEqual(["c", "d"])
+  })
+})
+
+describe("row 57: a name that is an alias", () => {
+  const aliases = ["edge.cdn.test", "Evil.TEST.", "bad name\u0000", "127.0.0.1", "x".repeat(300)]
+  const ask = async (address: string) => {
+    await using upstream = await startUpstream(echo)
+    await using test = await rig(upstream, { resolve: () => ({ addresses: [address], aliases }) })
+    const client = test.client()
+    client.send(tunnel("db.good.test:5432"))
+    await Promise.race([client.closed, client.sees(established)])
+    return test.verdicts
+  }
+
+  it("is allowed by its own name, and the verdict names the chain, in our spelling", async () => {
+    expect(await ask("93.184.216.34")).toMatchObject([{ decision: "allow", aliases: ["edge.cdn.test", "evil.test"] }])
+  })
+
+  it("is denied where the chain ends in a reserved address, and the verdict names the chain", async () => {
+    expect(await ask("10.0.0.1")).toMatchObject([
+      { decision: "deny", reason: "resolved_private", aliases: ["edge.cdn.test", "evil.test"] },
+    ])
   })
 })

@@ -3,7 +3,8 @@
  *
  * Guarantees: listens only after the whole policy was understood; a mistake in it ends with exit code 2 and names the
  * field. SIGHUP reads the file again: a good policy replaces the old one at once, a bad one changes nothing. Verdicts
- * go to stdout, one JSON line each, where stdout is no terminal; ends with 0 on SIGINT or SIGTERM.
+ * go to stdout as pino's JSON lines where stdout is no terminal; what cannot be written there is not acted on. Ends with
+ * 0 on SIGINT or SIGTERM.
  */
 import { readFileSync } from "node:fs"
 import {
@@ -13,6 +14,7 @@ import {
   PolicyError,
   type PolicyInput,
   type Verdict,
+  type VerdictLogger,
 } from "../../egress-proxy/index.ts"
 import { addressAndPort, cidr, dictionary, list, oneOf, record, text, whole } from "../../host/config/fields.ts"
 import { createReport } from "../../manifest/diagnostics.ts"
@@ -77,11 +79,31 @@ const verdictLine = (verdict: Verdict): string => {
   return visible(`${verdict.decision} ${verdict.protocol}${target} ${verdict.reason}${hint}`)
 }
 
+/** Lines on stdout, each written before the call returns; one that cannot be is thrown. */
+const verdictLogger = async (): Promise<VerdictLogger> => {
+  const { pino } = await import("pino")
+  let failure: Error | undefined
+  const stdout = pino.destination({ fd: 1, sync: true })
+  stdout.on("error", (error: Error) => {
+    failure = error
+  })
+  const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, stdout)
+  const write =
+    (level: "info" | "warn") =>
+    (fields: object, message: string): void => {
+      failure = undefined
+      log[level](fields, message)
+      if (failure !== undefined) throw failure
+    }
+  return { info: write("info"), warn: write("warn") }
+}
+
 const open = async (flags: ProxyFlags, policy: PolicyInput, terminal: Terminal): Promise<EgressProxy | number> => {
-  const onVerdict = (verdict: Verdict): void =>
-    terminal.isInteractive ? terminal.say(verdictLine(verdict)) : terminal.result(JSON.stringify(verdict))
+  const told = terminal.isInteractive
+    ? { onVerdict: (verdict: Verdict): void => terminal.say(verdictLine(verdict)) }
+    : { logger: await verdictLogger() }
   try {
-    return await createEgressProxy({ ...policy, listen: flags.listen, onVerdict })
+    return await createEgressProxy({ ...policy, listen: flags.listen, ...told })
   } catch (error) {
     const message = visible(error instanceof Error ? error.message : String(error))
     terminal.say(`caisson: ${message}`)
