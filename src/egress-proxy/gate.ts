@@ -202,6 +202,9 @@ export function createGate(options: GateOptions): Gate {
       upstream: socket,
       budgets,
       onBudget: (name) => overBudget(request, name),
+      onIdle() {
+        if (request.quiet !== true) refuse({ protocol, target, code: "idle_timeout", rule: grant.rule })
+      },
       answers: protocol === "http" || protocol === "websocket",
     })
     return { ok: true, upstream: socket, address, grant, passage }

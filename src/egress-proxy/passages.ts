@@ -32,6 +32,8 @@ export interface PassageOptions {
   readonly budgets: () => EgressBudgets
   /** records that a budget is used up */
   readonly onBudget: (name: BudgetName) => Verdict
+  /** records that nothing has passed for too long */
+  readonly onIdle: () => void
   /** over a budget only the upstream is cut: whoever serves the client answers it with `refusal` */
   readonly answers?: boolean
 }
@@ -93,7 +95,9 @@ class OpenPassage implements Passage {
   /** Cuts it when nothing has passed for too long. */
   check(now: number): void {
     this.#poll()
-    if (now - this.lastActive > this.#options.budgets().idleTimeoutMs) this.cut()
+    if (this.finished || now - this.lastActive <= this.#options.budgets().idleTimeoutMs) return
+    this.#options.onIdle()
+    this.cut()
   }
 
   #passes(over: BudgetName | undefined): boolean {

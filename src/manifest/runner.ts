@@ -94,6 +94,8 @@ export function readEgressBudget(metadata: JsonObject): EgressBudgetSpec | undef
     requests: positive(budget, "requests"),
     connections: positive(budget, "connections"),
     distinctNames: positive(budget, "distinct_names"),
+    connectTimeoutMs: positive(budget, "connect_timeout_ms"),
+    idleTimeoutMs: positive(budget, "idle_timeout_ms"),
   })
 }
 

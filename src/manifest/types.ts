@@ -189,6 +189,8 @@ export interface EgressBudgetSpec {
   readonly requests?: number
   readonly connections?: number
   readonly distinctNames?: number
+  readonly connectTimeoutMs?: number
+  readonly idleTimeoutMs?: number
 }
 
 export interface DriverContract {

@@ -151,7 +151,8 @@ describe("tunnels", () => {
     client.send(tunnel("db.good.test:5432"))
     await client.sees(established)
     await client.closed
-    expect(test.proxy.counters()).toMatchObject({ passages: 0 })
+    expect(test.proxy.counters()).toMatchObject({ passages: 0, denied: 0, infrastructure: 1 })
+    expect(test.verdicts.at(-1)).toMatchObject({ reason: "idle_timeout", host: "db.good.test" })
   })
 
   it("row 73: refuses a web entry whose upstream speaks first, and says how to declare it", async () => {

@@ -9,14 +9,14 @@
 import { readFileSync } from "node:fs"
 import {
   createEgressProxy,
-  type EgressBudgets,
   type EgressProxy,
   PolicyError,
   type PolicyInput,
   type Verdict,
   type VerdictLogger,
 } from "../../egress-proxy/index.ts"
-import { addressAndPort, cidr, dictionary, list, oneOf, record, text, whole } from "../../host/config/fields.ts"
+import { egressBudgetFields } from "../../host/config/egress-budgets.ts"
+import { addressAndPort, cidr, dictionary, list, oneOf, record, text } from "../../host/config/fields.ts"
 import { createReport } from "../../manifest/diagnostics.ts"
 import { parseYaml } from "../../manifest/safe-yaml.ts"
 import { exit } from "../exit.ts"
@@ -28,23 +28,11 @@ export interface ProxyFlags {
   readonly listen: string
 }
 
-const count = whole(0, Number.MAX_SAFE_INTEGER)
 const policyFields = record<PolicyInput>({
   egress: ["egress", list(text<string>((value) => value))],
   services: ["services", dictionary(() => undefined, addressAndPort)],
   private: ["private", list(cidr)],
-  budgets: [
-    "budgets",
-    record<EgressBudgets>({
-      bytesOut: ["bytes_out", count],
-      bytesIn: ["bytes_in", count],
-      requests: ["requests", count],
-      connections: ["connections", count],
-      distinctNames: ["distinct_names", count],
-      connectTimeoutMs: ["connect_timeout_ms", count],
-      idleTimeoutMs: ["idle_timeout_ms", count],
-    }),
-  ],
+  budgets: ["budgets", egressBudgetFields],
   readOnlyHttp: ["read_only_http", oneOf("enforce", "report", "off")],
   substitutions: [
     "substitutions",

@@ -33,9 +33,9 @@ export const channelFor = (entries: readonly EgressEntry[]): NetworkChannelSpec 
   }
 }
 
-/** The host's budgets, narrowed by what the driver says it needs. */
-const budgetsFor = (declared: DriverContract["egressBudget"]): EgressBudgets => {
-  const budgets: Record<string, number> = { ...egressBudgets }
+/** The host's budgets, or the operator's where there are any, narrowed by what the driver says it needs. */
+const budgetsFor = (core: HostCore, declared: DriverContract["egressBudget"]): EgressBudgets => {
+  const budgets: Record<string, number> = { ...egressBudgets, ...core.config.egress.budgets }
   for (const [name, most] of Object.entries(declared ?? {}))
     if (typeof most === "number" && name in budgets) budgets[name] = Math.min(budgets[name] as number, most)
   return budgets as unknown as EgressBudgets
@@ -49,7 +49,7 @@ export const policyFor = (
   entries,
   services: core.config.egress.services,
   private: core.config.egress.private,
-  budgets: budgetsFor(driver.contract.egressBudget),
+  budgets: budgetsFor(core, driver.contract.egressBudget),
   readOnlyHttp: mutatesOutside(tool).length > 0 ? "off" : core.config.readOnlyHttp,
   substitutions: [],
 })

@@ -10,6 +10,7 @@ import { type EgressEntry, parseEgressEntry } from "../../manifest/egress-entry.
 import { parseYaml } from "../../manifest/safe-yaml.ts"
 import type { Diagnostic } from "../../manifest/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
+import { egressBudgetFields } from "./egress-budgets.ts"
 import {
   addressAndPort,
   cidr,
@@ -136,6 +137,7 @@ const config = (folder: string): Field<Partial<Written>> => {
         services: ["services", dictionary(serviceName, addressAndPort)],
         private: ["private", list(cidr)],
         allow: ["allow", list(egressEntry)],
+        budgets: ["budgets", egressBudgetFields],
       }),
     ],
     undeclaredEgress: ["undeclared_egress", oneOf("refuse", "report")],

@@ -1,6 +1,6 @@
 /** The operator's word, read once and frozen. What it does not say has the default written beside it. */
 import type { EgressEntry } from "../../manifest/egress-entry.ts"
-import type { EgressServices } from "../../egress-proxy/types.ts"
+import type { EgressBudgets, EgressServices } from "../../egress-proxy/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
 
 export interface OperatorConfig {
@@ -27,6 +27,8 @@ export interface OperatorConfig {
     readonly private: readonly string[]
     /** absent: what drivers declare is allowed; else no call reaches beyond this list */
     readonly allow?: readonly EgressEntry[]
+    /** what one call may use, instead of the host's defaults; drivers only narrow it */
+    readonly budgets?: Partial<EgressBudgets>
   }
   /** default `report`: the dial is stopped and the tool goes on */
   readonly undeclaredEgress: "refuse" | "report"

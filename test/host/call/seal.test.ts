@@ -3,6 +3,7 @@ import { join } from "node:path"
 import fc from "fast-check"
 import { afterEach, describe, expect, it } from "vitest"
 import { placeOf } from "../../../src/host/call/seal-paths.ts"
+import { defaultConfig } from "../../../src/host/config/types.ts"
 import { defaultLimits } from "../../../src/host/limits.ts"
 import {
   cliSpec,
@@ -95,6 +96,19 @@ describe("seal", () => {
     expect(value(await sealedOf(place({ drivers }))).egress?.budgets).toMatchObject({
       requests: 3,
       bytesOut: 1024 ** 3,
+    })
+  })
+
+  it("takes the operator's budgets instead of its own, and lets the driver narrow those", async () => {
+    const config = {
+      egress: { ...defaultConfig.egress, budgets: { requests: 20_000, bytesOut: 5, idleTimeoutMs: 900 } },
+    }
+    const drivers = [driverOf({ egress: egress("api.good.test"), egressBudget: { bytesOut: 9, idleTimeoutMs: 300 } })]
+    expect(value(await sealedOf(place({ drivers, config }))).egress?.budgets).toMatchObject({
+      requests: 20_000,
+      bytesOut: 5,
+      idleTimeoutMs: 300,
+      connectTimeoutMs: 10_000,
     })
   })
 

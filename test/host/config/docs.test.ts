@@ -17,5 +17,5 @@ it("the documented config is valid and shows every setting", () => {
         .sort(),
   ).toEqual([...known, "region", "workspaces"].sort())
   expect(read.ok && Object.keys(read.config.limits)).toHaveLength(8)
-  expect(read.ok && Object.keys(read.config.egress).sort()).toEqual(["allow", "private", "services"])
+  expect(read.ok && Object.keys(read.config.egress).sort()).toEqual(["allow", "budgets", "private", "services"])
 })
