@@ -29,20 +29,14 @@ const errnoName = (errno: number): string => {
   return errnoNames.get(errno) ?? `errno ${errno}`
 }
 
-type Native = (...args: unknown[]) => number
+export type Native = (...args: unknown[]) => number
 const declarations = {
   mount: "int mount(const char *source, const char *target, const char *type, ulong flags, const char *data)",
   umount2: "int umount2(const char *target, int flags)",
   unshare: "int unshare(int flags)",
   setns: "int setns(int fd, int nstype)",
   prctl: "int prctl(int option, ulong a, ulong b, ulong c, ulong d)",
-  socket: "int socket(int domain, int type, int protocol)",
-  bind: "int bind(int fd, const void *address, uint length)",
-  listen: "int listen(int fd, int backlog)",
-  setsockopt: "int setsockopt(int fd, int level, int name, const void *value, uint length)",
   ioctl: "int ioctl(int fd, ulong request, _Inout_ void *argument)",
-  sendto: "long sendto(int fd, const void *data, size_t length, int flags, const void *address, uint addressLength)",
-  recv: "long recv(int fd, _Out_ void *data, size_t length, int flags)",
   lgetxattr: "long lgetxattr(const char *path, const char *name, _Out_ void *value, size_t size)",
   lsetxattr: "int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)",
   lremovexattr: "int lremovexattr(const char *path, const char *name)",
@@ -73,32 +67,31 @@ type Name = keyof typeof declarations
 
 let library: ReturnType<typeof koffi.load> | undefined
 const loaded = new Map<string, Native>()
-const native = (name: Name): Native => {
-  let fn = loaded.get(name)
-  if (fn === undefined) {
-    library ??= koffi.load(null)
-    fn = library.func(declarations[name]) as unknown as Native
-    loaded.set(name, fn)
-  }
-  return fn
-}
-/** `syscall(2)` for what libc has no wrapper for; every argument is passed as a long or a pointer. */
-const raw = (name: string, number: number, signature: string, ...args: unknown[]): number => {
-  const key = `syscall:${signature}`
+/** A function of libc by its declaration, for modules beside this one. */
+export const foreign = (key: string, declare: (library: ReturnType<typeof koffi.load>) => unknown): Native => {
   let fn = loaded.get(key)
   if (fn === undefined) {
     library ??= koffi.load(null)
-    fn = library.func(`long syscall(long number, ${signature})`) as unknown as Native
+    fn = declare(library) as Native
     loaded.set(key, fn)
   }
-  const result = fn(number, ...args)
-  if (result < 0) throw new SyscallError(name, koffi.errno(), "")
+  return fn
+}
+/** The result of a call, unless it failed. */
+export const checked = (syscall: string, result: number, detail = ""): number => {
+  if (result < 0) throw new SyscallError(syscall, koffi.errno(), detail)
   return result
 }
+const native = (name: Name): Native => {
+  return foreign(name, (libc) => libc.func(declarations[name]))
+}
+/** `syscall(2)` for what libc has no wrapper for; every argument is passed as a long or a pointer. */
+const raw = (name: string, number: number, signature: string, ...args: unknown[]): number => {
+  const fn = foreign(`syscall:${signature}`, (libc) => libc.func(`long syscall(long number, ${signature})`))
+  return checked(name, fn(number, ...args))
+}
 const call = (name: Name, detail: string, ...args: unknown[]): number => {
-  const result = native(name)(...args)
-  if (result < 0) throw new SyscallError(name, koffi.errno(), detail)
-  return result
+  return checked(name, native(name)(...args), detail)
 }
 
 export const AT_FDCWD = -100
@@ -158,47 +151,8 @@ export const closeOnExecFrom = (first: number): void => {
   raw("close_range", 436, "uint first, uint last, uint flags", first, 0xffffffff, 4)
 }
 
-export const socket = (domain: number, type: number, protocol: number): number =>
-  call("socket", `family ${domain}`, domain, type, protocol)
-export const bind = (fd: number, address: Uint8Array): void => {
-  call("bind", "", fd, address, address.length)
-}
-export const listen = (fd: number, backlog: number): void => {
-  call("listen", "", fd, backlog)
-}
-export const setsockopt = (fd: number, level: number, name: number, value: number): void => {
-  const bytes = Buffer.alloc(4)
-  bytes.writeInt32LE(value)
-  call("setsockopt", `option ${name}`, fd, level, name, bytes, 4)
-}
-/** Attach a classic BPF program that picks which packets a socket sees. */
-export const attachSocketFilter = (fd: number, program: Uint8Array): void => {
-  let fn = loaded.get("attach-filter")
-  if (fn === undefined) {
-    library ??= koffi.load(null)
-    const filterProgram = koffi.struct("caisson_sock_fprog", { length: "uint16", filter: "const void *" })
-    fn = library.func("setsockopt", "int", [
-      "int",
-      "int",
-      "int",
-      koffi.pointer(filterProgram),
-      "uint",
-    ]) as unknown as Native
-    loaded.set("attach-filter", fn)
-  }
-  const SOL_SOCKET = 1
-  const SO_ATTACH_FILTER = 26
-  if (fn(fd, SOL_SOCKET, SO_ATTACH_FILTER, { length: program.length / 8, filter: program }, 16) < 0)
-    throw new SyscallError("setsockopt", koffi.errno(), "filter")
-}
 export const ioctl = (fd: number, request: number, argument: Uint8Array): number =>
   call("ioctl", `request 0x${request.toString(16)}`, fd, request, argument)
-export const sendto = (fd: number, data: Uint8Array, address: Uint8Array): number =>
-  call("sendto", "", fd, data, data.length, 0, address, address.length)
-export const recv = (fd: number, length: number): Buffer => {
-  const buffer = Buffer.alloc(length)
-  return buffer.subarray(0, call("recv", "", fd, buffer, length, 0))
-}
 
 /** The value of an extended attribute, or undefined where the file does not carry it. */
 export const lgetxattr = (path: string, name: string): Buffer | undefined => {

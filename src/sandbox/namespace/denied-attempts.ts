@@ -1,12 +1,12 @@
 /** What the packet taps saw → denials, counted. Connections that reached a listener are the proxy's to judge. Pure. */
 import type { Denial, NetworkChannelSpec } from "../backend.ts"
-import type { Attempt } from "./netns.ts"
+import type { Attempt } from "./taps.ts"
 
-const loopback = (address: string): boolean => address.startsWith("127.")
+const loopback = (address: string): boolean => address.startsWith("127.") || address === "[::1]"
 
-/** Did it reach a listener? The proxy and the name server answer on loopback only, transparent ports everywhere. */
+/** Did it reach a listener? The proxy and the name server answer on loopback only, transparent ports everywhere in IPv4. */
 const served = ({ protocol, address, port }: Attempt, network: NetworkChannelSpec | "none"): boolean => {
-  if (network === "none") return false
+  if (network === "none" || address.startsWith("[")) return false
   if (loopback(address)) return (network.dns && port === 53) || (protocol === "tcp" && port === network.proxyPort)
   return protocol === "tcp" && network.transparentPorts.includes(port)
 }

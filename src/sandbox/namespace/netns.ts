@@ -6,31 +6,19 @@
  * Assumes: CAP_SYS_ADMIN and CAP_NET_ADMIN over the namespace (the launcher is root in its own). Acts on the
  * calling thread, synchronously.
  */
-import { closeSync, openSync } from "node:fs"
-import {
-  attachSocketFilter,
-  bind,
-  CLONE,
-  ioctl,
-  listen,
-  recv,
-  SyscallError,
-  sendto,
-  setns,
-  setsockopt,
-  socket,
-  unshare,
-} from "../syscalls.ts"
+import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs"
+import { bind, listen, recv, sendto, setsockopt, socket } from "../sockets.ts"
+import { CLONE, ioctl, SyscallError, setns, unshare } from "../syscalls.ts"
+import { type Attempt, openTaps } from "./taps.ts"
 
 const AF_INET = 2
+const AF_INET6 = 10
 const AF_NETLINK = 16
 const SOCK_STREAM = 1
 const SOCK_DGRAM = 2
 const SOCK_RAW = 3
 const SOCK_CLOEXEC = 0o2000000
 const SOCK_NONBLOCK = 0o4000
-const IPPROTO_TCP = 6
-const IPPROTO_UDP = 17
 
 /** The one address of the sandbox, and the range that is local there: names get synthetic addresses from it. */
 export const insideAddress = "198.18.0.1"
@@ -66,8 +54,8 @@ const configureLoopback = (control: number): void => {
   ioctl(control, SIOCSIFNETMASK, mask)
 }
 
-/** `ip route add local 0.0.0.0/0 dev lo`: a raw address leads to our own listeners instead of nowhere. */
-const routeEverythingLocal = (): void => {
+/** `ip route add local default dev lo`: a raw address leads to our own listeners instead of nowhere. */
+const routeEverythingLocal = (family: number): void => {
   const RTM_NEWROUTE = 24
   const NLM_F_REQUEST_ACK_CREATE = 0x1 | 0x4 | 0x400
   const message = Buffer.alloc(16 + 12 + 8)
@@ -75,7 +63,7 @@ const routeEverythingLocal = (): void => {
   message.writeUInt16LE(RTM_NEWROUTE, 4)
   message.writeUInt16LE(NLM_F_REQUEST_ACK_CREATE, 6)
   message.writeUInt32LE(1, 8)
-  message.writeUInt8(AF_INET, 16)
+  message.writeUInt8(family, 16)
   message.writeUInt8(255, 20) // table: local
   message.writeUInt8(3, 21) // protocol: boot
   message.writeUInt8(254, 22) // scope: host
@@ -96,66 +84,22 @@ const routeEverythingLocal = (): void => {
   }
 }
 
-const SOL_SOCKET = 1
-const SO_REUSEADDR = 2
-const SO_RCVBUF = 8
-
-export interface Attempt {
-  readonly protocol: "tcp" | "udp"
-  readonly address: string
-  readonly port: number
-  /** the name a DNS query asked for, where the datagram was one */
-  readonly name?: string
-}
-
-const queryName = (payload: Buffer): string | undefined => {
-  const labels: string[] = []
-  let at = 12
-  for (;;) {
-    const length = payload[at]
-    if (length === undefined || length > 63) return undefined
-    if (length === 0) return labels.length > 0 ? labels.join(".").toLowerCase() : undefined
-    const label = payload.subarray(at + 1, at + 1 + length).toString("latin1")
-    if (!/^[\w-]+$/.test(label)) return undefined
-    labels.push(label)
-    at += 1 + length
+/** Nobody listens on IPv6; with a route its dials are refused at once and named, without one they just fail. */
+const routeIpv6Local = (): boolean => {
+  try {
+    // A container engine switches it off. The setting is that of the calling thread's namespace.
+    if (readFileSync(IPV6_OFF, "latin1").trim() !== "0") writeFileSync(IPV6_OFF, "0")
+    routeEverythingLocal(AF_INET6)
+    return true
+  } catch {
+    // A machine without IPv6, or one that does not let us.
+    return false
   }
 }
-const attemptOf = (packet: Buffer): Attempt | undefined => {
-  const header = ((packet[0] ?? 0) & 15) * 4
-  if (packet.length < header + 8) return undefined
-  const address = [...packet.subarray(16, 20)].join(".")
-  const port = packet.readUInt16BE(header + 2)
-  if (packet[9] === IPPROTO_TCP) return { protocol: "tcp", address, port }
-  const name = port === 53 ? queryName(packet.subarray(header + 8)) : undefined
-  return { protocol: "udp", address, port, ...(name === undefined ? {} : { name }) }
-}
+const IPV6_OFF = "/proc/sys/net/ipv6/conf/lo/disable_ipv6"
 
-/** A raw socket whose filter lets only the wanted packets in, read once, after the call. */
-const openTap = (protocol: number): number => {
-  const tap = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol)
-  setsockopt(tap, SOL_SOCKET, SO_RCVBUF, 256 * 1024)
-  return tap
-}
-/** Keep segments that open a connection: SYN without ACK. The header length comes from the packet itself. */
-const synOnly = (): Buffer => {
-  const program: readonly (readonly [number, number, number, number])[] = [
-    [0xb1, 0, 0, 0], // x = ip header length
-    [0x50, 0, 0, 13], // a = tcp flags
-    [0x54, 0, 0, 0x12], // a &= SYN|ACK
-    [0x15, 0, 1, 0x02], // a == SYN ?
-    [0x06, 0, 0, 0xffff],
-    [0x06, 0, 0, 0],
-  ]
-  const bytes = Buffer.alloc(program.length * 8)
-  program.forEach(([code, jt, jf, k], index) => {
-    bytes.writeUInt16LE(code, index * 8)
-    bytes.writeUInt8(jt, index * 8 + 2)
-    bytes.writeUInt8(jf, index * 8 + 3)
-    bytes.writeUInt32LE(k, index * 8 + 4)
-  })
-  return bytes
-}
+const SOL_SOCKET = 1
+const SO_REUSEADDR = 2
 
 export interface NetworkNamespace {
   /** descriptor of the namespace, for `setns` */
@@ -184,12 +128,11 @@ const finish = (home: number, fd: number): NetworkNamespace => {
   const control = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)
   try {
     configureLoopback(control)
-    routeEverythingLocal()
+    routeEverythingLocal(AF_INET)
   } finally {
     closeSync(control)
   }
-  const taps = [openTap(IPPROTO_TCP), openTap(IPPROTO_UDP)]
-  attachSocketFilter(taps[0] as number, synOnly())
+  const taps = openTaps(routeIpv6Local())
   const open = (type: number, address: string, port: number): number =>
     inside(home, fd, () => {
       const made = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)
@@ -202,22 +145,10 @@ const finish = (home: number, fd: number): NetworkNamespace => {
     fd,
     listenTcp: (address, port) => open(SOCK_STREAM, address, port),
     bindUdp: (address, port) => open(SOCK_DGRAM, address, port),
-    attempts() {
-      const found: Attempt[] = []
-      for (const tap of taps) {
-        for (;;) {
-          try {
-            const attempt = attemptOf(recv(tap, 2048))
-            if (attempt !== undefined) found.push(attempt)
-          } catch {
-            break
-          }
-        }
-      }
-      return found
-    },
+    attempts: () => taps.read(),
     close() {
-      for (const descriptor of [...taps, fd]) closeSync(descriptor)
+      taps.close()
+      closeSync(fd)
     },
   }
 }

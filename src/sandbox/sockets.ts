@@ -1,0 +1,81 @@
+/**
+ * Sockets that Node cannot make: in another network namespace, raw, routed by netlink, with a filter.
+ *
+ * Guarantees: as `syscalls.ts`: each call succeeds or throws a `SyscallError`; synchronous, on the calling thread.
+ */
+import koffi from "koffi"
+import { checked, foreign } from "./syscalls.ts"
+
+const declarations = {
+  socket: "int socket(int domain, int type, int protocol)",
+  bind: "int bind(int fd, const void *address, uint length)",
+  listen: "int listen(int fd, int backlog)",
+  setsockopt: "int setsockopt(int fd, int level, int name, const void *value, uint length)",
+  sendto: "long sendto(int fd, const void *data, size_t length, int flags, const void *address, uint addressLength)",
+  recv: "long recv(int fd, _Out_ void *data, size_t length, int flags)",
+} as const
+const call = (name: keyof typeof declarations, detail: string, ...args: unknown[]): number =>
+  checked(name, foreign(name, (libc) => libc.func(declarations[name]))(...args), detail)
+
+export const socket = (domain: number, type: number, protocol: number): number =>
+  call("socket", `family ${domain}`, domain, type, protocol)
+export const bind = (fd: number, address: Uint8Array): void => {
+  call("bind", "", fd, address, address.length)
+}
+export const listen = (fd: number, backlog: number): void => {
+  call("listen", "", fd, backlog)
+}
+export const setsockopt = (fd: number, level: number, name: number, value: number): void => {
+  const bytes = Buffer.alloc(4)
+  bytes.writeInt32LE(value)
+  call("setsockopt", `option ${name}`, fd, level, name, bytes, 4)
+}
+/** Attach a classic BPF program that picks which packets a socket sees. */
+export const attachSocketFilter = (fd: number, program: Uint8Array): void => {
+  const fn = foreign("attach-filter", (libc) => {
+    const filterProgram = koffi.struct("caisson_sock_fprog", { length: "uint16", filter: "const void *" })
+    return libc.func("setsockopt", "int", ["int", "int", "int", koffi.pointer(filterProgram), "uint"])
+  })
+  const SOL_SOCKET = 1
+  const SO_ATTACH_FILTER = 26
+  const filter = { length: program.length / 8, filter: program }
+  checked("setsockopt", fn(fd, SOL_SOCKET, SO_ATTACH_FILTER, filter, 16), "filter")
+}
+export const sendto = (fd: number, data: Uint8Array, address: Uint8Array): number =>
+  call("sendto", "", fd, data, data.length, 0, address, address.length)
+export const recv = (fd: number, length: number): Buffer => {
+  const buffer = Buffer.alloc(length)
+  return buffer.subarray(0, call("recv", "", fd, buffer, length, 0))
+}
+
+const MSG_DONTWAIT = 0x40
+
+/** A datagram and what the kernel says of it (ancillary data), each within its own memory. */
+export const recvmsg = (fd: number, length: number): { readonly data: Buffer; readonly control: Buffer } => {
+  const fn = foreign("recvmsg", (libc) => {
+    const vector = koffi.struct("caisson_iovec", { base: "void *", length: "size_t" })
+    const header = koffi.struct("caisson_msghdr", {
+      name: "void *",
+      nameLength: "uint32",
+      vectors: koffi.pointer(vector),
+      vectorCount: "size_t",
+      control: "void *",
+      controlLength: "size_t",
+      flags: "int",
+    })
+    return libc.func("recvmsg", "long", ["int", koffi.inout(koffi.pointer(header)), "int"])
+  })
+  const data = Buffer.alloc(length)
+  const control = Buffer.alloc(128)
+  const message = {
+    name: null,
+    nameLength: 0,
+    vectors: [{ base: data, length }],
+    vectorCount: 1,
+    control,
+    controlLength: control.length,
+    flags: 0,
+  }
+  const size = checked("recvmsg", fn(fd, message, MSG_DONTWAIT))
+  return { data: data.subarray(0, size), control }
+}
