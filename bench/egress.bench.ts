@@ -21,7 +21,7 @@ const has = (word: string): boolean => process.argv.includes(word)
 const quick = has("--quick")
 const turns = Number(process.argv.find((word) => word.startsWith("--turns="))?.slice(8) ?? (quick ? 1 : 5))
 const bytes = (quick ? 128 : 768) * 1024 * 1024
-const connectMs = quick ? 1_000 : 3_000
+const connectMs = quick ? 500 : 1_000
 
 const start = async (file: string, ...args: readonly string[]): Promise<{ child: ChildProcess; said: unknown }> => {
   const child = fork(fileURLToPath(new URL(`./egress/${file}`, import.meta.url)), args)
@@ -70,18 +70,20 @@ const quantile = (values: readonly number[], at: number): number =>
 async function turn(generator: ChildProcess, way: Contender, row: Row): Promise<void> {
   const one = await measure(generator, way, { kind: "pull", streams: 1, bytes })
   const many = await measure(generator, way, { kind: "pull", streams: 32, bytes })
-  const connections = await measure(generator, way, { kind: "connections", workers: 16, ms: connectMs })
+  for (let count = 0; count < 3; count += 1) {
+    const connections = await measure(generator, way, { kind: "connections", workers: 16, ms: connectMs })
+    row.connections = Math.max(row.connections, connections.count / (connections.ms / 1e3))
+    row.cpuPerConnection = Math.min(row.cpuPerConnection, (connections.cpu * 1e3) / connections.count)
+  }
   const round = await measure(generator, way, { kind: "round", times: quick ? 500 : 3_000 })
   const fresh = await measure(generator, way, { kind: "fresh", times: quick ? 200 : 1_000 })
   const speed = (done: Done): number => done.count / 1e6 / (done.ms / 1e3)
   row.one = Math.max(row.one, speed(one))
   row.many = Math.max(row.many, speed(many))
-  row.connections = Math.max(row.connections, connections.count / (connections.ms / 1e3))
   row.p50 = Math.min(row.p50, quantile(round.micros, 0.5))
   row.p99 = Math.min(row.p99, quantile(round.micros, 0.99))
   row.fresh = Math.min(row.fresh, quantile(fresh.micros, 0.5))
   row.cpuPerGb = Math.min(row.cpuPerGb, (one.cpu + many.cpu) / ((one.count + many.count) / 1e9))
-  row.cpuPerConnection = Math.min(row.cpuPerConnection, (connections.cpu * 1e3) / connections.count)
 }
 
 function decideMicros(): number {
@@ -180,7 +182,7 @@ const rows = new Map(
   ]),
 )
 // Every way first gets as much work as compilers and pools need to settle.
-for (const way of ways) await measure(generator.child, way, { kind: "connections", workers: 16, ms: 2 * connectMs })
+for (const way of ways) await measure(generator.child, way, { kind: "connections", workers: 16, ms: 6 * connectMs })
 for (let count = 0; count < turns; count += 1)
   for (const way of ways) await turn(generator.child, way, rows.get(way.name) as Row)
 report(rows)
