@@ -16,13 +16,13 @@ import { established, rawClient, startUpstream, tunnel, until, type Client, type
 
 const block = (at: number, size: number): Buffer => Buffer.alloc(size, createHash("sha256").update(String(at)).digest())
 /** more than the kernel holds for two connections in a row */
-const noise = Buffer.concat(Array.from({ length: 400 }, (_, at) => block(at, ((at * 7_919) % 190_000) + 1)))
+const noise = Buffer.concat(Array.from({ length: 160 }, (_, at) => block(at, ((at * 7_919) % 190_000) + 1)))
 const digest = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex")
 
 /** All that a socket receives after the proxy's answer, by a reader that stops after every few bytes and starts again. */
 async function received(socket: Socket): Promise<string> {
   const hash = createHash("sha256")
-  const stops = setInterval(() => socket.resume(), 3)
+  const stops = setInterval(() => socket.resume(), 1)
   socket.on("data", (chunk) => {
     hash.update(chunk)
     socket.pause()
