@@ -24,6 +24,7 @@ import type { Endpoint } from "./endpoint.ts"
 import { createKnownTunnels, type KnownTunnels } from "./http/known-tunnels.ts"
 import { attemptLine, type DialLine } from "./lane/dial.ts"
 import type { Line } from "./lane/line.ts"
+import { LineMemory } from "./lane/memory.ts"
 import type { ProxyLimits } from "./limits.ts"
 import { createPassages, type Passage, type Passages } from "./passages.ts"
 import type { CompiledPolicy, Grant } from "./policy.ts"
@@ -60,6 +61,7 @@ export interface Gate {
   readonly interceptor: Interceptor | undefined
   readonly passages: Passages
   readonly meter: BudgetMeter
+  readonly memory: LineMemory
   /** requests for tunnels that were taken apart before */
   readonly tunnels: KnownTunnels
   readonly pending: number
@@ -227,6 +229,7 @@ export function createGate(options: GateOptions): Gate {
     interceptor: options.interceptor,
     passages,
     meter,
+    memory: new LineMemory(limits.lineMemoryBytes),
     tunnels,
     refuse,
     record: (facts) => log.record(facts),

@@ -31,6 +31,11 @@ export interface ProxyLimits {
    * shed, else `too_many_connections`
    */
   readonly openConnections: number
+  /**
+   * memory for reading that the tunnels of one proxy may take beyond 16 KiB each way (8 MiB where it does not listen
+   * itself): further ones read in smaller pieces
+   */
+  readonly lineMemoryBytes: number
   /** connections beyond the cap that are told so at once; further ones are reset */
   readonly turnedAway: number
   /** a tunnel counts as idle, and may be shed, after this */
@@ -62,6 +67,7 @@ export const defaultLimits: ProxyLimits = Object.freeze({
   chunkLineBytes: 256,
   trailerBytes: 8_192,
   openConnections: 16_384,
+  lineMemoryBytes: 67_108_864,
   turnedAway: 16,
   shedIdleMs: 5_000,
   resolving: 16,
@@ -83,6 +89,7 @@ export const processConnections = { open: 0, limit: connectionsFor(descriptorLim
 export const sandboxLimits: ProxyLimits = Object.freeze({
   ...defaultLimits,
   openConnections: Math.max(16, Math.min(1_024, Math.floor(processConnections.limit / 4))),
+  lineMemoryBytes: 8_388_608,
 })
 
 export function connectionsFor(descriptors: number): number {

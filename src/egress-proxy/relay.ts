@@ -10,6 +10,7 @@ import type { Duplex } from "node:stream"
 import type { ByteSource } from "./byte-source.ts"
 import { abort } from "./endpoint.ts"
 import { Line } from "./lane/line.ts"
+import type { LineMemory } from "./lane/memory.ts"
 import { relayLines } from "./lane/relay.ts"
 import type { Passage } from "./passages.ts"
 
@@ -24,15 +25,18 @@ export interface RelayOptions<Client = Duplex, Upstream = Duplex> {
 }
 
 export interface TunnelRelay extends RelayOptions<ByteSource, Duplex | Line> {
+  readonly memory: LineMemory
   /** told when both are closed and the passage is finished */
   readonly over: () => void
 }
 
 /** Two lines are relayed as lines; else both sides are sockets. */
 export function relayTunnel(options: TunnelRelay): void {
-  const { client, upstream, passage, early, refuses, over } = options
-  if (upstream instanceof Line && client.line !== undefined)
-    return relayLines({ client: client.line, upstream, passage, early, outward: outwardOf(passage, refuses), over })
+  const { client, upstream, passage, early, refuses, memory, over } = options
+  if (upstream instanceof Line && client.line !== undefined) {
+    const outward = outwardOf(passage, refuses)
+    return relayLines({ client: client.line, upstream, passage, early, outward, memory, over })
+  }
   const socket = upstream instanceof Line ? upstream.toSocket() : upstream
   void relay({ client: client.socket, upstream: socket, passage, early, refuses }).then(over)
 }

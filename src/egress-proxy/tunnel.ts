@@ -91,6 +91,7 @@ function relayPlain({ gate, source, protocol, target }: TunnelOptions, opened: O
     passage: opened.passage,
     early: source.release(),
     refuses: scanner === undefined ? undefined : refuses,
+    memory: gate.memory,
     over,
   })
 }
@@ -106,7 +107,8 @@ async function serveTls(options: TunnelOptions, opened: Open, hello: ClientHello
     return serveIntercepted(options, interceptor, onSocket(opened), early)
   }
   const { upstream, passage } = opened
-  return new Promise((over) => relayTunnel({ client: options.source, upstream, passage, early, over }))
+  const { memory } = options.gate
+  return new Promise((over) => relayTunnel({ client: options.source, upstream, passage, early, memory, over }))
 }
 
 /** The server name must be the tunnel's host; an address has no server name, so none must be sent. */

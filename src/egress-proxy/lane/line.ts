@@ -9,6 +9,7 @@
  */
 import { Socket } from "node:net"
 import type { Endpoint } from "../endpoint.ts"
+import type { LineMemory } from "./memory.ts"
 import { type Handles, handles as found, socketOn, type StreamHandle, type WriteRequest } from "./handles.ts"
 
 /** Whoever reads a line. */
@@ -22,8 +23,9 @@ export interface LineUser {
 }
 
 const handles = found as Handles
-/** Reads begin with a little memory and get more while they fill it, so an idle line holds little. */
+/** Reads begin with a little memory and get more while they fill it. Beyond `freeBytes` it is taken from an allowance. */
 const firstBytes = 2_048
+const freeBytes = 16_384
 const mostBytes = 262_144
 
 /** A request that was done at once can be used for the next write, on whichever line. */
@@ -36,6 +38,8 @@ function onWritten(this: WriteRequest, status: number): void {
 }
 
 const nothing = (): void => {}
+/** the part of a line's memory that is from the allowance */
+const taken = (size: number): number => (size > freeBytes ? size : 0)
 
 export class Line implements Endpoint {
   /** the other side has ended */
@@ -51,6 +55,7 @@ export class Line implements Endpoint {
   #ending = false
   #writes = 0
   #buffer: Buffer | undefined
+  #memory: LineMemory | undefined
   #onClose: (() => void)[] = []
 
   /** @param delays small writes may be held back by the kernel, as on a socket that was just made */
@@ -98,8 +103,9 @@ export class Line implements Endpoint {
   }
 
   /** From now on the same memory is read into again and again. A line that does so stays one. */
-  readIntoOwn(): void {
+  readIntoOwn(memory: LineMemory): void {
     if (this.#closed || this.#buffer !== undefined) return
+    this.#memory = memory
     this.#buffer = Buffer.allocUnsafe(firstBytes)
     this.#handle.useUserBuffer(this.#buffer)
   }
@@ -190,8 +196,12 @@ export class Line implements Endpoint {
     const into = this.#buffer as Buffer
     const filled = size === into.length
     this.#user?.onBytes(filled ? into : into.subarray(0, size))
-    if (!filled || into.length >= mostBytes) return undefined
-    this.#buffer = Buffer.allocUnsafeSlow(into.length * 4)
+    return filled && !this.#closed ? this.#grow(into.length) : undefined
+  }
+  #grow(size: number): Buffer | undefined {
+    const next = size < freeBytes ? freeBytes : Math.min(size * 4, mostBytes)
+    if (next === size || (next > freeBytes && this.#memory?.take(next - taken(size)) !== true)) return undefined
+    this.#buffer = Buffer.allocUnsafeSlow(next)
     return this.#buffer
   }
   #readEnded(error: number): void {
@@ -216,6 +226,7 @@ export class Line implements Endpoint {
     if (this.#closed) return
     this.#closed = true
     this.#user = undefined
+    this.#memory?.give(taken(this.#buffer?.length ?? 0))
     for (const listener of this.#onClose.splice(0)) listener()
   }
 }

@@ -7,6 +7,7 @@
  */
 import type { Passage } from "../passages.ts"
 import type { Line, LineUser } from "./line.ts"
+import type { LineMemory } from "./memory.ts"
 
 export interface LineRelay {
   readonly client: Line
@@ -16,6 +17,7 @@ export interface LineRelay {
   readonly early: Buffer
   /** Counts what the client says; false: it must not go on, and the passage has been cut. */
   readonly outward: (bytes: Buffer) => boolean
+  readonly memory: LineMemory
   readonly over: () => void
 }
 
@@ -75,8 +77,8 @@ export function relayLines(relay: LineRelay): void {
   else client.on("close", closed)
   if (upstream.destroyed) closed()
   else upstream.on("close", closed)
-  client.readIntoOwn()
-  upstream.readIntoOwn()
+  client.readIntoOwn(relay.memory)
+  upstream.readIntoOwn(relay.memory)
   if (early.length > 0) out.onBytes(early)
   if (client.ended) out.onEnd()
   else if (!upstream.draining) client.resume()

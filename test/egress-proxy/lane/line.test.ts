@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest"
 import { Deadline } from "../../../src/egress-proxy/deadline.ts"
 import { dialLine } from "../../../src/egress-proxy/lane/dial.ts"
 import type { Line, LineUser } from "../../../src/egress-proxy/lane/line.ts"
+import { LineMemory } from "../../../src/egress-proxy/lane/memory.ts"
 import { startUpstream, until, type Upstream } from "../harness.ts"
 
 const much = Buffer.alloc(40_000_000, "line")
@@ -102,6 +103,35 @@ describe("a line", () => {
     for (const socket of other.upstream.sockets) socket.end()
     await until(() => other.upstream.sockets.size === 0, "nothing holds it open")
     await until(() => held() <= before, "no descriptor is left")
+  })
+
+  it("takes memory from the allowance while it reads much, reads on without, and gives it back", async () => {
+    const memory = new LineMemory(1_000_000)
+    const read = async (): Promise<{ readonly left: number; readonly largest: number; readonly bytes: number }> => {
+      await using upstream = await startUpstream((socket) => socket.end(much))
+      const line = await dial(upstream)
+      let [largest, bytes, ended] = [0, 0, false]
+      line.use(
+        user({
+          onBytes(chunk) {
+            largest = Math.max(largest, chunk.length)
+            bytes += chunk.length
+          },
+          onEnd: () => (ended = true),
+        }),
+      )
+      line.readIntoOwn(memory)
+      line.resume()
+      await until(() => ended, "all is read")
+      const { left } = memory
+      line.destroy()
+      return { left, largest, bytes }
+    }
+    expect(await read()).toEqual({ left: 1_000_000 - 262_144, largest: 262_144, bytes: much.length })
+    expect(memory.left).toBe(1_000_000)
+    expect(memory.take(950_000)).toBe(true)
+    expect(await read()).toEqual({ left: 50_000, largest: 16_384, bytes: much.length })
+    expect(memory.left).toBe(50_000)
   })
 
   it("becomes a socket that has every byte, and passes its own end on", async () => {
