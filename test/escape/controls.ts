@@ -116,8 +116,9 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the record of attempts",
-    edits: [namespace("netns.ts", "const found: Attempt[] = []", "return []\n      const found: Attempt[] = []")],
+    edits: [namespace("taps.ts", "const found: Attempt[] = []", "return []\n      const found: Attempt[] = []")],
     reddens: [
+      "IPv6 leads nowhere and is recorded",
       "a raw address is refused",
       "datagrams, QUIC",
       "labels of a DNS name",
@@ -125,6 +126,11 @@ export const controls: readonly Control[] = [
       "on the proxy's port",
       "drops its proxy settings",
     ],
+  },
+  {
+    name: "the record of attempts over IPv6",
+    edits: [namespace("netns.ts", "openTaps(routeIpv6Local())", "openTaps(false)")],
+    reddens: ["IPv6 leads nowhere and is recorded"],
   },
   {
     name: "noexec on everything writable",
