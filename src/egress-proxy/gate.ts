@@ -69,7 +69,7 @@ export interface Gate {
   decide(target: Authority): NameVerdict
   open(request: OpenRequest): Promise<Opened>
   /** The same for a tunnel: where it will be relayed unseen, once its first flight has passed, by a line. */
-  openTunnel(request: OpenRequest, then: (opened: Opened<Socket | Line>) => void): void
+  openTunnel(request: OpenRequest, then: (opened: Opened<Socket | Line>) => void, fail: (error: unknown) => void): void
   /** Records a refusal that was found outside `open`. */
   refuse(facts: VerdictFacts): Verdict
   record(facts: VerdictFacts): ReturnType<VerdictLog["record"]>
@@ -240,17 +240,23 @@ export function createGate(options: GateOptions): Gate {
       const begun = begin(request)
       return begun.ok ? reachAndConclude(begun, dialSocket) : begun
     },
-    openTunnel(request, then) {
+    openTunnel(request, then, fail) {
       const begun = begin(request)
       if (!begun.ok) return then(begun)
       const { route, deadline } = begun
       if (dialLine === undefined || !isUnseen(request.target, begun.grant))
-        return void reachAndConclude(begun, dialSocket).then(then)
-      if (route.kind === "resolve") return void reachAndConclude(begun, attemptLine(dialLine)).then(then)
+        return void reachAndConclude(begun, dialSocket).then(then).catch(fail)
+      if (route.kind === "resolve") return void reachAndConclude(begun, attemptLine(dialLine)).then(then).catch(fail)
       dialLine(route.ip.text, route.port, deadline, (line) => {
         const code = deadline.expired ? "connect_timeout" : "connect_failed"
         const address = route.ip.text
-        then(conclude(begun, line === undefined ? { ok: false, code } : { ok: true, value: { socket: line, address } }))
+        try {
+          then(
+            conclude(begun, line === undefined ? { ok: false, code } : { ok: true, value: { socket: line, address } }),
+          )
+        } catch (error) {
+          fail(error)
+        }
       })
     },
 

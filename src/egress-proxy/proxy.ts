@@ -130,10 +130,15 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
       group?.delete(source)
       processConnections.open -= 1
     })
-    serve(source, () => {
+    const fail = (): void => {
       gate.refuse({ protocol: "tcp", code: "internal" })
       abort(source)
-    })
+    }
+    try {
+      serve(source, fail)
+    } catch {
+      fail()
+    }
   }
   const attach = (server: Server, group: Set<ByteSource>, serve: Serve, isProxy: IsProxy = () => false) =>
     acceptFrom(server, lanes, accept(serve, isProxy, group))

@@ -40,16 +40,13 @@ export function serveTunnel(options: TunnelOptions): Promise<void> {
 /** The same without a promise for the usual course of things; whoever asked may be told when it is over. */
 export function openTunnel(options: TunnelOptions, fail: (error: unknown) => void, over = nothing): void {
   const { gate, source, protocol, target } = options
-  gate.openTunnel({ protocol, target, client: source }, (opened) => {
-    try {
-      if (!opened.ok) return void options.onRefused(options, opened.verdict).then(over, fail)
-      options.onOpen(options)
-      if (opened.grant.protocol === "tcp") return relayPlain(options, opened, over)
-      serveWeb(options, opened).then(over, fail)
-    } catch (error) {
-      fail(error)
-    }
-  })
+  const onOpened = (opened: Opened<Socket | Line>): void => {
+    if (!opened.ok) return void options.onRefused(options, opened.verdict).then(over, fail)
+    options.onOpen(options)
+    if (opened.grant.protocol === "tcp") return relayPlain(options, opened, over)
+    serveWeb(options, opened).then(over, fail)
+  }
+  gate.openTunnel({ protocol, target, client: source }, onOpened, fail)
 }
 
 const nothing = (): void => {}
