@@ -6,6 +6,13 @@
 import koffi from "koffi"
 import { checked, foreign } from "./syscalls.ts"
 
+export const AF_INET = 2
+export const AF_INET6 = 10
+export const SOCK_RAW = 3
+export const SOCK_CLOEXEC = 0o2000000
+export const SOCK_NONBLOCK = 0o4000
+export const SOL_SOCKET = 1
+
 const declarations = {
   socket: "int socket(int domain, int type, int protocol)",
   bind: "int bind(int fd, const void *address, uint length)",
@@ -36,7 +43,6 @@ export const attachSocketFilter = (fd: number, program: Uint8Array): void => {
     const filterProgram = koffi.struct("caisson_sock_fprog", { length: "uint16", filter: "const void *" })
     return libc.func("setsockopt", "int", ["int", "int", "int", koffi.pointer(filterProgram), "uint"])
   })
-  const SOL_SOCKET = 1
   const SO_ATTACH_FILTER = 26
   const filter = { length: program.length / 8, filter: program }
   checked("setsockopt", fn(fd, SOL_SOCKET, SO_ATTACH_FILTER, filter, 16), "filter")

@@ -29,7 +29,7 @@ const errnoName = (errno: number): string => {
   return errnoNames.get(errno) ?? `errno ${errno}`
 }
 
-export type Native = (...args: unknown[]) => number
+type Native = (...args: unknown[]) => number
 const declarations = {
   mount: "int mount(const char *source, const char *target, const char *type, ulong flags, const char *data)",
   umount2: "int umount2(const char *target, int flags)",
@@ -82,17 +82,13 @@ export const checked = (syscall: string, result: number, detail = ""): number =>
   if (result < 0) throw new SyscallError(syscall, koffi.errno(), detail)
   return result
 }
-const native = (name: Name): Native => {
-  return foreign(name, (libc) => libc.func(declarations[name]))
-}
+const native = (name: Name): Native => foreign(name, (libc) => libc.func(declarations[name]))
 /** `syscall(2)` for what libc has no wrapper for; every argument is passed as a long or a pointer. */
 const raw = (name: string, number: number, signature: string, ...args: unknown[]): number => {
   const fn = foreign(`syscall:${signature}`, (libc) => libc.func(`long syscall(long number, ${signature})`))
   return checked(name, fn(number, ...args))
 }
-const call = (name: Name, detail: string, ...args: unknown[]): number => {
-  return checked(name, native(name)(...args), detail)
-}
+const call = (name: Name, detail: string, ...args: unknown[]): number => checked(name, native(name)(...args), detail)
 
 export const AT_FDCWD = -100
 export const AT_REMOVEDIR = 0x200

@@ -7,18 +7,26 @@
  * calling thread, synchronously.
  */
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs"
-import { bind, listen, recv, sendto, setsockopt, socket } from "../sockets.ts"
+import {
+  AF_INET,
+  AF_INET6,
+  bind,
+  listen,
+  recv,
+  SOCK_CLOEXEC,
+  SOCK_NONBLOCK,
+  SOCK_RAW,
+  SOL_SOCKET,
+  sendto,
+  setsockopt,
+  socket,
+} from "../sockets.ts"
 import { CLONE, ioctl, SyscallError, setns, unshare } from "../syscalls.ts"
 import { type Attempt, openTaps } from "./taps.ts"
 
-const AF_INET = 2
-const AF_INET6 = 10
 const AF_NETLINK = 16
 const SOCK_STREAM = 1
 const SOCK_DGRAM = 2
-const SOCK_RAW = 3
-const SOCK_CLOEXEC = 0o2000000
-const SOCK_NONBLOCK = 0o4000
 
 /** The one address of the sandbox, and the range that is local there: names get synthetic addresses from it. */
 export const insideAddress = "198.18.0.1"
@@ -98,7 +106,6 @@ const routeIpv6Local = (): boolean => {
 }
 const IPV6_OFF = "/proc/sys/net/ipv6/conf/lo/disable_ipv6"
 
-const SOL_SOCKET = 1
 const SO_REUSEADDR = 2
 
 export interface NetworkNamespace {

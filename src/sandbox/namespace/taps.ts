@@ -7,14 +7,21 @@
  */
 import { closeSync } from "node:fs"
 import ipaddr from "ipaddr.js"
-import { attachSocketFilter, recv, recvmsg, setsockopt, socket } from "../sockets.ts"
+import { assemble, type Instruction, jump, statement } from "../classic-bpf.ts"
+import {
+  AF_INET,
+  AF_INET6,
+  attachSocketFilter,
+  recv,
+  recvmsg,
+  SOCK_CLOEXEC,
+  SOCK_NONBLOCK,
+  SOCK_RAW,
+  SOL_SOCKET,
+  setsockopt,
+  socket,
+} from "../sockets.ts"
 
-const AF_INET = 2
-const AF_INET6 = 10
-const SOCK_RAW = 3
-const SOCK_CLOEXEC = 0o2000000
-const SOCK_NONBLOCK = 0o4000
-const SOL_SOCKET = 1
 const SO_RCVBUF = 8
 const IPPROTO_TCP = 6
 const IPPROTO_UDP = 17
@@ -70,37 +77,22 @@ const readV6 =
     return attempt(protocol, `[${address}]`, data)
   }
 
-type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number]
-const assemble = (program: readonly Instruction[]): Buffer => {
-  const bytes = Buffer.alloc(program.length * 8)
-  program.forEach(([code, ifTrue, ifFalse, value], index) => {
-    bytes.writeUInt16LE(code, index * 8)
-    bytes.writeUInt8(ifTrue, index * 8 + 2)
-    bytes.writeUInt8(ifFalse, index * 8 + 3)
-    bytes.writeUInt32LE(value, index * 8 + 4)
-  })
-  return bytes
-}
 const [loadByte, loadHeaderLength, loadBehindHeader, and, isEqual, answer] = [0x30, 0xb1, 0x50, 0x54, 0x15, 0x06]
 const SYN = 0x02
 const SYN_ACK = 0x12
 
-/** IPv4: segments that open a connection, SYN without ACK. The header length comes from the packet itself. */
-const opensConnection = assemble([
-  [loadHeaderLength, 0, 0, 0],
-  [loadBehindHeader, 0, 0, 13],
-  [and, 0, 0, SYN_ACK],
-  [isEqual, 0, 1, SYN],
-  [answer, 0, 0, 0xffff],
-  [answer, 0, 0, 0],
-])
-const opensConnectionV6 = assemble([
-  [loadByte, 0, 0, 13],
-  [and, 0, 0, SYN_ACK],
-  [isEqual, 0, 1, SYN],
-  [answer, 0, 0, 0xffff],
-  [answer, 0, 0, 0],
-])
+/** Segments that open a connection, SYN without ACK, once their flags are loaded. */
+const opensConnection = (...loadFlags: readonly Instruction[]): Buffer =>
+  assemble([
+    ...loadFlags,
+    statement(and, SYN_ACK),
+    jump(isEqual, SYN, 0, 1),
+    statement(answer, 0xffff),
+    statement(answer, 0),
+  ])
+/** The length of an IPv4 header comes from the packet itself; an IPv6 packet is shown without its header. */
+const opensConnectionV4 = opensConnection(statement(loadHeaderLength, 0), statement(loadBehindHeader, 13))
+const opensConnectionV6 = opensConnection(statement(loadByte, 13))
 
 const openTap = (family: number, protocol: number, filter?: Buffer): number => {
   const tap = socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol)
@@ -119,7 +111,7 @@ export interface Taps {
 /** Taps in the network namespace of the calling thread; those for IPv6 where it is there. */
 export const openTaps = (ipv6: boolean): Taps => {
   const taps = [
-    { tap: openTap(AF_INET, IPPROTO_TCP, opensConnection), read: readV4 },
+    { tap: openTap(AF_INET, IPPROTO_TCP, opensConnectionV4), read: readV4 },
     { tap: openTap(AF_INET, IPPROTO_UDP), read: readV4 },
   ]
   if (ipv6)

@@ -5,6 +5,7 @@
  * errno or kills the process; everything else is allowed. Arguments are compared by their low 32 bits, as the
  * kernel does for the flags and commands concerned. Pure.
  */
+import { assemble, type Instruction, jump, statement } from "../classic-bpf.ts"
 import { type ArgumentTest, type Refusal, type Rule, type SyscallName, syscallNumbers } from "./rules.ts"
 
 export type Architecture = "x64" | "arm64"
@@ -25,18 +26,6 @@ const ERRNO = { EPERM: 1, ENOSYS: 38, EAFNOSUPPORT: 97 } as const
 const OFFSET_NR = 0
 const OFFSET_ARCH = 4
 const offsetOfArgument = (index: number): number => 16 + index * 8
-
-interface Instruction {
-  readonly code: number
-  readonly jt: number
-  readonly jf: number
-  readonly k: number
-}
-const statement = (code: number, k: number): Instruction => ({ code, jt: 0, jf: 0, k })
-const jump = (code: number, k: number, jt: number, jf: number): Instruction => {
-  if (jt > 255 || jf > 255) throw new Error("seccomp: a jump is too far")
-  return { code, jt, jf, k }
-}
 
 const returnFor = (refusal: Refusal): Instruction =>
   statement(RET_K, refusal === "kill" ? RET_KILL_PROCESS : RET_ERRNO | ERRNO[refusal])
@@ -81,12 +70,5 @@ export const compileFilter = (rules: readonly Rule[], architecture: Architecture
   }
   program.push(statement(RET_K, RET_ALLOW))
   if (program.length > 4096) throw new Error("seccomp: the filter is too long")
-  const bytes = Buffer.alloc(program.length * 8)
-  program.forEach(({ code, jt, jf, k }, index) => {
-    bytes.writeUInt16LE(code, index * 8)
-    bytes.writeUInt8(jt, index * 8 + 2)
-    bytes.writeUInt8(jf, index * 8 + 3)
-    bytes.writeUInt32LE(k >>> 0, index * 8 + 4)
-  })
-  return bytes
+  return assemble(program)
 }
