@@ -19,7 +19,7 @@ import {
 } from "./globs.ts"
 import { RESERVED_FOLDER } from "./effects/index.ts"
 import { MS, mount } from "./syscalls.ts"
-import { LayerUnavailable } from "./workspace-layer.ts"
+import { LayerUnavailable } from "./layers/overlay.ts"
 
 /** More hidden entries than this cost too many mounts; the patterns are then too fine for folders this large. */
 export const maxHidden = 512

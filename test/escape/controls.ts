@@ -22,6 +22,7 @@ export interface Control {
 }
 
 const namespace = (file: string, find: string, replace: string): Edit => ({ file: `namespace/${file}`, find, replace })
+const layers = (file: string, find: string, replace: string): Edit => ({ file: `layers/${file}`, find, replace })
 const seccomp = namespace(
   "launcher.ts",
   "compileFilter(rulesFor({ children }), architecture)",
@@ -135,9 +136,9 @@ export const controls: readonly Control[] = [
   {
     name: "noexec on everything writable",
     edits: [
-      namespace("slot.ts", "MS.NOSUID | MS.NODEV | MS.NOEXEC", "MS.NOSUID | MS.NODEV"),
+      layers("slot.ts", "MS.NOSUID | MS.NODEV | MS.NOEXEC", "MS.NOSUID | MS.NODEV"),
       {
-        file: "workspace-layer.ts",
+        file: "layers/overlay.ts",
         find: "MS.NOSUID | MS.NODEV | MS.NOEXEC, options",
         replace: "MS.NOSUID | MS.NODEV, options",
       },
@@ -229,7 +230,7 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the masks over what the view denies",
-    edits: [namespace("launcher.ts", "      hideFromView({", "      if (false) hideFromView({")],
+    edits: [layers("call-layers.ts", "    hideFromView({", "    if (false) hideFromView({")],
     reddens: ["paths that the view denies"],
   },
   {
@@ -287,7 +288,7 @@ export const controls: readonly Control[] = [
   {
     name: "the limit on bytes and files written",
     edits: [
-      namespace("slot.ts", "size=${bytes},nr_inodes=${inodes}", "size=512m,nr_inodes=100000"),
+      layers("slot.ts", "size=${bytes},nr_inodes=${inodes}", "size=512m,nr_inodes=100000"),
       namespace("sealed-run.ts", "ulimit -f ${Math.ceil(limits.diskBytes / ulimitBlock)}", "ulimit -f unlimited"),
     ],
     reddens: [
@@ -397,7 +398,9 @@ export const controls: readonly Control[] = [
   },
   {
     name: "keeping only declared state of the home",
-    edits: [namespace("launcher.ts", "        only: globFilter(profile.home.keep),\n", "")],
+    edits: [
+      layers("call-layers.ts", "commitTracked(home, homeWrites, globFilter(keep))", "commitTracked(home, homeWrites)"),
+    ],
     reddens: ["rc files beside declared driver state"],
   },
 ]

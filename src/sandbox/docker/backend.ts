@@ -7,10 +7,8 @@
  * Assumes: root, on the machine that the engine runs on.
  */
 import { createHash } from "node:crypto"
-import { realpathSync } from "node:fs"
-import { join } from "node:path"
 import type { ControlReport, PreparedSandbox, SandboxBackend, SandboxProfile, Unavailable } from "../backend.ts"
-import { chooseTxRoot, possibleTxRoots, recoverWorkspace } from "../effects/index.ts"
+import { Transactions } from "../layers/transactions.ts"
 import { compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
 import { openChannel } from "./channel.ts"
@@ -51,11 +49,12 @@ export class DockerBackend implements SandboxBackend {
   readonly #options: DockerBackendOptions
   readonly #pool: Pool
   readonly #filters = new Map<boolean, Uint8Array>()
-  readonly #transactionRoots = new Map<string, string>()
+  readonly #transactions: Transactions
   #station: Promise<Station | Unavailable> | undefined
   #closed = false
   constructor(options: DockerBackendOptions) {
     this.#options = options
+    this.#transactions = new Transactions(options.data)
     this.#pool = new Pool({ ...DEFAULT_BUDGET, ...options.pool })
   }
   /** Opened at the first use; one that cannot be opened is tried again at the next. */
@@ -77,14 +76,6 @@ export class DockerBackend implements SandboxBackend {
       this.#filters.set(children, filter)
     }
     return filter
-  }
-  #transactions = (workspace: string): string => {
-    let root = this.#transactionRoots.get(workspace)
-    if (root === undefined) {
-      root = chooseTxRoot(workspace, join(this.#options.data, "transactions"))
-      this.#transactionRoots.set(workspace, root)
-    }
-    return root
   }
   #kind(station: Station, profile: SandboxProfile): Kind {
     const { executables, limits } = profile
@@ -169,12 +160,8 @@ export class DockerBackend implements SandboxBackend {
   get readyContainers(): number {
     return this.#pool.readyCount
   }
-  async recover(workspace: string): Promise<void> {
-    const real = realpathSync(workspace)
-    await recoverWorkspace({
-      workspace: real,
-      txRoots: possibleTxRoots(real, join(this.#options.data, "transactions")),
-    })
+  recover(workspace: string): Promise<void> {
+    return this.#transactions.recover(workspace)
   }
   async examine(): Promise<readonly ControlReport[]> {
     return examineControls(this, await this.station())

@@ -9,7 +9,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync } from "node:fs"
 import { join } from "node:path"
 import { MNT_DETACH, MS, mount, umount } from "../syscalls.ts"
-import { mountsBelow } from "../workspace-layer.ts"
+import { mountsBelow } from "../layers/overlay.ts"
 
 export interface Ground {
   /** names this host in labels and paths: process id and start time */

@@ -3,24 +3,26 @@
  *
  * Guarantees: a container runs one job; one that ran nothing, or could not, is let go of at once.
  */
-import { realpathSync, statfsSync, statSync } from "node:fs"
-import type { ExitedSandbox, Job, PreparedSandbox, Unavailable } from "../backend.ts"
+import { realpathSync, statSync } from "node:fs"
+import type { ExitedSandbox, Job, PreparedSandbox, SandboxProfile, Unavailable } from "../backend.ts"
 import { denialsOf } from "../denials.ts"
-import { beginSnapshot, LayerRefused, readWriteSet } from "../effects/index.ts"
-import type { WriteSet } from "../effects/types.ts"
+import { layerRefusal, openLayers, type OpenLayers } from "../layers/call-layers.ts"
+import type { OwnerMaps } from "../layers/overlay.ts"
+import type { Transactions } from "../layers/transactions.ts"
 import { deniedAttempts } from "../namespace/denied-attempts.ts"
-import { openSlot } from "../namespace/slot.ts"
-import { openTerminal } from "../namespace/terminal.ts"
-import { hideFromView } from "../view.ts"
-import { LayerUnavailable, type OwnerMaps } from "../workspace-layer.ts"
+import { openTerminal, type Terminal } from "../namespace/terminal.ts"
 import type { OpenChannel } from "./channel.ts"
 import type { EngineWatch } from "./engine-watch.ts"
-import { Exited, type ExitedOptions, type Layers } from "./exited.ts"
+import { Exited } from "./exited.ts"
 import { hasUnfitArgument } from "./job-wire.ts"
 import type { ParkedContainer } from "./parked.ts"
 import { sealedRun } from "./sealed-run.ts"
 
-export interface PreparedOptions extends ExitedOptions {
+export interface PreparedOptions {
+  readonly profile: SandboxProfile
+  readonly transactions: Transactions
+  /** called once, when the container is of no more use */
+  readonly done: () => void
   readonly parked: ParkedContainer
   readonly channel: OpenChannel
   readonly filter: Uint8Array
@@ -31,10 +33,6 @@ export interface PreparedOptions extends ExitedOptions {
   readonly blank: string
 }
 
-const NO_WRITES: WriteSet = { effects: [], bytes: 0 }
-/** Less room than this left means that the limit was what stopped the tool. */
-const FULL_BELOW = { bytes: 65_536, inodes: 8 } as const
-
 const unusable = (workspace: string, error: unknown): Unavailable => ({
   ok: false,
   control: "workspace",
@@ -42,27 +40,31 @@ const unusable = (workspace: string, error: unknown): Unavailable => ({
   fix: "name an existing folder",
 })
 
-const attach = async (options: PreparedOptions, workspace: string): Promise<Layers> => {
-  const { parked, profile, user, owners } = options
-  const snapshot = beginSnapshot(workspace)
-  const homeSnapshot = profile.home === undefined ? undefined : beginSnapshot(profile.home.dir)
-  const slot = await openSlot({ at: parked.berth.slot, workspace, profile, identity: { uid: user, gid: user }, owners })
+interface Attached {
+  readonly layers: OpenLayers
+  readonly terminal: Terminal | undefined
+}
+
+const attach = async (options: PreparedOptions, workspace: string): Promise<Attached> => {
+  const { parked, profile, user, owners, blank } = options
+  const layers = await openLayers({
+    at: parked.berth.slot,
+    workspace,
+    profile,
+    identity: { uid: user, gid: user },
+    owners,
+    blank,
+    transactions: options.transactions.forCall(workspace, profile.home?.dir),
+  })
   try {
-    hideFromView({
-      source: workspace,
-      merged: slot.workspace.merged,
-      view: profile.view,
-      write: profile.write,
-      blank: options.blank,
-    })
-    const { paths } = slot
+    const { paths } = layers
     for (const place of ["workspace", "home", "tmp", "shm"] as const) parked.berth.show(place, paths[place])
     const terminal = profile.tty ? openTerminal({ uid: user, gid: user }) : undefined
     if (terminal !== undefined) parked.berth.showTerminal(terminal.slave)
     parked.berth.cover(paths.files)
-    return { slot, workspace, snapshot, homeSnapshot, terminal }
+    return { layers, terminal }
   } catch (error) {
-    slot.dispose()
+    layers.discard()
     throw error
   }
 }
@@ -84,7 +86,7 @@ export class Prepared implements PreparedSandbox {
       this.#options.done()
       return answer
     }
-    let layers: Layers | undefined
+    let layers: OpenLayers | undefined
     try {
       if (hasUnfitArgument(job.argv)) {
         return giveUp({
@@ -101,19 +103,16 @@ export class Prepared implements PreparedSandbox {
       } catch (error) {
         return giveUp(unusable(job.workspace, error))
       }
-      layers = await attach(this.#options, workspace)
-      const { slot } = layers
-      const diskFull = (): boolean => {
-        const { bavail, bsize, ffree } = statfsSync(slot.paths.tmp)
-        return bavail * bsize < FULL_BELOW.bytes || ffree < FULL_BELOW.inodes
-      }
+      const attached = await attach(this.#options, workspace)
+      layers = attached.layers
+      const { diskFull } = layers
       const watching = watch.during()
       const run = await sealedRun({
         parked,
         profile,
         job,
         filter: this.#options.filter,
-        terminal: layers.terminal,
+        terminal: attached.terminal,
         cancel,
         engineLost: watching.lost,
         diskFull,
@@ -123,23 +122,11 @@ export class Prepared implements PreparedSandbox {
         ...denialsOf(run.ending, profile, { pids: run.usage.pidsRefused, disk: diskFull() }),
       ]
       parked.berth.hide()
-      slot.seal()
-      const read = (lower: string, layer: { upper: string; xattrPrefix: "trusted" | "user" }): Promise<WriteSet> =>
-        readWriteSet({ lower, upper: layer.upper, xattrPrefix: layer.xattrPrefix })
-      const writes = run.settled ? await read(workspace, slot.workspace) : NO_WRITES
-      const homeWrites = run.settled && slot.home !== undefined ? await read(slot.home.source, slot.home) : undefined
-      return new Exited(this.#options, layers, run, denied, writes, homeWrites)
+      return new Exited({ run, denied, layers: run.settled ? await layers.seal() : layers, done: this.#options.done })
     } catch (error) {
-      layers?.slot.dispose()
-      if (error instanceof LayerUnavailable)
-        return giveUp({ ok: false, control: "workspace-layer", message: error.message, fix: error.fix })
-      if (error instanceof LayerRefused)
-        return giveUp({
-          ok: false,
-          control: "write-set",
-          message: error.message,
-          fix: "let the tool write less, or in a workspace of its own",
-        })
+      layers?.discard()
+      const refusal = layerRefusal(error)
+      if (refusal !== undefined) return giveUp(refusal)
       this.#options.done()
       throw error
     } finally {

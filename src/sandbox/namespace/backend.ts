@@ -18,7 +18,7 @@ import type {
   SandboxProfile,
   Unavailable,
 } from "../backend.ts"
-import { chooseTxRoot, possibleTxRoots, recoverWorkspace } from "../effects/index.ts"
+import { Transactions } from "../layers/transactions.ts"
 import { examineControls } from "./examine.ts"
 import { type Handle, launch, type Launched } from "./launch.ts"
 import { rolesOf } from "./listeners.ts"
@@ -95,14 +95,14 @@ class Prepared implements PreparedSandbox {
   readonly #launched: Launched
   readonly #sandbox: number
   readonly #handles: readonly Handle[]
-  readonly #transactions: (workspace: string) => string
+  readonly #transactions: Transactions
   readonly #home: string | undefined
   #used = false
   constructor(
     launched: Launched,
     { sandbox, seat }: PrepareAnswer,
     profile: SandboxProfile,
-    transactions: (workspace: string) => string,
+    transactions: Transactions,
   ) {
     this.#home = profile.home?.dir
     this.#launched = launched
@@ -142,8 +142,7 @@ class Prepared implements PreparedSandbox {
         op: "run",
         sandbox: this.#sandbox,
         job: { ...job, workspace },
-        transactions: this.#transactions(workspace),
-        homeTransactions: this.#home === undefined ? "" : this.#transactions(this.#home),
+        transactions: this.#transactions.forCall(workspace, this.#home),
       })
       if (cancel.aborted) onCancel()
       const answer = (await asked) as RunAnswer | Refusal
@@ -167,11 +166,12 @@ class Prepared implements PreparedSandbox {
 class NamespaceBackend implements SandboxBackend {
   readonly name = "namespace"
   readonly #data: string
-  readonly #transactionRoots = new Map<string, string>()
+  readonly #transactions: Transactions
   readonly #recovered = new Map<string, Promise<void>>()
   #launched: Promise<Launched | Refusal> | undefined
   constructor(options: NamespaceBackendOptions) {
     this.#data = options.data
+    this.#transactions = new Transactions(options.data)
   }
   #launcher(): Promise<Launched | Refusal> {
     if (this.#launched === undefined) {
@@ -191,14 +191,6 @@ class NamespaceBackend implements SandboxBackend {
   async start(): Promise<void> {
     await this.#launcher()
   }
-  #transactions = (workspace: string): string => {
-    let root = this.#transactionRoots.get(workspace)
-    if (root === undefined) {
-      root = chooseTxRoot(workspace, this.#data)
-      this.#transactionRoots.set(workspace, root)
-    }
-    return root
-  }
   async prepare(profile: SandboxProfile): Promise<PreparedSandbox | Unavailable> {
     const launched = await this.#launcher()
     if ("ok" in launched) return launched
@@ -216,9 +208,8 @@ class NamespaceBackend implements SandboxBackend {
     }
     return done
   }
-  async recover(workspace: string): Promise<void> {
-    const real = realpathSync(workspace)
-    await recoverWorkspace({ workspace: real, txRoots: possibleTxRoots(real, this.#data) })
+  recover(workspace: string): Promise<void> {
+    return this.#transactions.recover(workspace)
   }
   async examine(): Promise<readonly ControlReport[]> {
     const launched = await this.#launcher()

@@ -4,14 +4,10 @@
  * Every namespace is named: `--unshare-all` would go on without one that the kernel refuses.
  */
 import type { SandboxProfile } from "../backend.ts"
+import type { LayerPaths } from "../layers/slot.ts"
 
-export interface SlotPaths {
+export interface SlotPaths extends LayerPaths {
   readonly root: string
-  readonly workspace: string
-  readonly home: string
-  readonly tmp: string
-  readonly shm: string
-  readonly files?: string
 }
 
 export const insideUser = { uid: 1000, gid: 1000, home: "/home/tool" } as const

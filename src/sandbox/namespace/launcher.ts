@@ -6,19 +6,23 @@
  * killed leaves nothing behind. It has no network at all: listeners made for a call are handed to the host.
  * Assumes: started by `launch.ts` with an IPC channel.
  */
-import { existsSync, readFileSync, statfsSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import type { Server } from "node:net"
 import type { Socket as UdpSocket } from "node:dgram"
 import { join } from "node:path"
 import type { CommitResult, Denial, Job, SandboxProfile } from "../backend.ts"
 import { denialsOf } from "../denials.ts"
-import { beginSnapshot, commitLayer, LayerRefused, readWriteSet, type Snapshot } from "../effects/index.ts"
-import type { WriteSet } from "../effects/types.ts"
-import { globFilter, hideFromView } from "../view.ts"
+import {
+  layerRefusal,
+  type LayerTransactions,
+  openLayers,
+  type OpenLayers,
+  type SealedLayers,
+} from "../layers/call-layers.ts"
 import { type Architecture, compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
 import { closeOnExecFrom, MS, mount, prlimit, RLIMIT, SyscallError } from "../syscalls.ts"
-import { type Identity, LayerUnavailable, OwnerMaps } from "../workspace-layer.ts"
+import { type Identity, OwnerMaps } from "../layers/overlay.ts"
 import { findGroups } from "./cgroup.ts"
 import { deniedAttempts } from "./denied-attempts.ts"
 import { offerListeners, rolesOf, usualRoles } from "./listeners.ts"
@@ -36,7 +40,6 @@ import type {
 import { RootViews } from "./root-views.ts"
 import { type Seat, takeSeat } from "./seat.ts"
 import { sealedRun } from "./sealed-run.ts"
-import { openSlot, type Slot } from "./slot.ts"
 
 /** Who sandboxes run as when the host is root: a user that nothing on the machine belongs to. */
 const sandboxIdentity: Identity = { uid: 1_879_048_191, gid: 1_879_048_191 }
@@ -53,16 +56,8 @@ interface Sandbox {
   readonly profile: SandboxProfile
   readonly root: string
   readonly cancel: AbortController
-  slot?: Slot
-  exited?: {
-    readonly snapshot: Snapshot
-    readonly homeSnapshot: Snapshot | undefined
-    readonly writes: WriteSet
-    readonly homeWrites: WriteSet | undefined
-    readonly workspace: string
-    readonly transactions: string
-    readonly homeTransactions: string
-  }
+  layers?: OpenLayers
+  sealed?: SealedLayers
 }
 
 const send = (message: LauncherMessage, handle?: Server | UdpSocket): Promise<void> =>
@@ -229,7 +224,7 @@ class Launcher {
     return { ok: true, sandbox: id, seat: offered.number }
   }
 
-  async run(id: number, job: Job, transactions: string, homeTransactions: string): Promise<RunAnswer | Refusal> {
+  async run(id: number, job: Job, transactions: LayerTransactions): Promise<RunAnswer | Refusal> {
     const sandbox = this.#known(id)
     const { seat, profile } = sandbox
     if (job.argv.some((word) => word.includes("\0"))) {
@@ -238,60 +233,31 @@ class Launcher {
     }
     try {
       this.#serial += 1
-      const snapshot = beginSnapshot(job.workspace)
-      const homeSnapshot = profile.home === undefined ? undefined : beginSnapshot(profile.home.dir)
-      const slot = await openSlot({
+      const layers = await openLayers({
         at: join(this.#base, `c${this.#serial}`),
         workspace: job.workspace,
         profile,
         identity: this.#identity,
         owners: this.#owners,
-      })
-      sandbox.slot = slot
-      hideFromView({
-        source: job.workspace,
-        merged: slot.workspace.merged,
-        view: profile.view,
-        write: profile.write,
         blank: this.#base,
+        transactions,
       })
-      const at = slot.paths.tmp
-      const diskFull = (): boolean => {
-        const { bavail, bsize, ffree } = statfsSync(at)
-        return bavail * bsize < 65536 || ffree < 8
-      }
+      sandbox.layers = layers
       const run = await sealedRun({
         seat,
         profile,
         job,
-        paths: { ...slot.paths, root: sandbox.root },
+        paths: { ...layers.paths, root: sandbox.root },
         identity: this.#identity,
         cancel: sandbox.cancel.signal,
-        diskFull,
+        diskFull: layers.diskFull,
       })
       const denied: Denial[] = [
         ...deniedAttempts(seat.network.attempts(), profile.network),
-        ...denialsOf(run.ending, profile, { pids: run.usage?.pidsRefused ?? 0, disk: diskFull() }),
+        ...denialsOf(run.ending, profile, { pids: run.usage?.pidsRefused ?? 0, disk: layers.diskFull() }),
       ]
-      slot.seal()
-      const writes = await readWriteSet({
-        lower: job.workspace,
-        upper: slot.workspace.upper,
-        xattrPrefix: slot.workspace.xattrPrefix,
-      })
-      const homeWrites =
-        slot.home === undefined
-          ? undefined
-          : await readWriteSet({ lower: slot.home.source, upper: slot.home.upper, xattrPrefix: slot.home.xattrPrefix })
-      sandbox.exited = {
-        snapshot,
-        homeSnapshot,
-        writes,
-        homeWrites,
-        workspace: job.workspace,
-        transactions,
-        homeTransactions,
-      }
+      const sealed = await layers.seal()
+      sandbox.sealed = sealed
       const { cpuMs, peakMemoryBytes } = run.usage ?? {}
       return {
         ok: true,
@@ -304,13 +270,12 @@ class Launcher {
           ...(cpuMs === undefined ? {} : { cpuMs }),
           ...(peakMemoryBytes === undefined ? {} : { peakMemoryBytes }),
         },
-        writes,
+        writes: sealed.writes,
       }
     } catch (error) {
       this.discard(id)
-      if (error instanceof LayerUnavailable) return refuse("workspace-layer", error.message, error.fix)
-      if (error instanceof LayerRefused)
-        return refuse("write-set", error.message, "let the tool write less, or in a workspace of its own")
+      const refusal = layerRefusal(error)
+      if (refusal !== undefined) return refusal
       throw error
     } finally {
       seat.dispose()
@@ -322,37 +287,13 @@ class Launcher {
   }
 
   async commit(id: number): Promise<CommitResult> {
-    const sandbox = this.#known(id)
-    const { slot, exited, profile } = sandbox
-    if (slot === undefined || exited === undefined) throw new Error("commit before the sandbox ended")
-    const result = await commitLayer({
-      workspace: exited.workspace,
-      upper: slot.workspace.upper,
-      writeSet: exited.writes,
-      txRoot: exited.transactions,
-      since: exited.snapshot,
-      xattrPrefix: slot.workspace.xattrPrefix,
-    })
-    if (
-      result.ok &&
-      slot.home !== undefined &&
-      exited.homeWrites !== undefined &&
-      exited.homeSnapshot !== undefined &&
-      profile.home !== undefined
-    ) {
-      const kept = await commitLayer({
-        workspace: slot.home.source,
-        upper: slot.home.upper,
-        writeSet: exited.homeWrites,
-        txRoot: exited.homeTransactions,
-        since: exited.homeSnapshot,
-        xattrPrefix: slot.home.xattrPrefix,
-        only: globFilter(profile.home.keep),
-      })
-      if (!kept.ok) process.emitWarning(`the driver's own state was not kept: ${kept.reason}`)
+    const { sealed } = this.#known(id)
+    if (sealed === undefined) throw new Error("commit before the sandbox ended")
+    try {
+      return await sealed.commit()
+    } finally {
+      this.discard(id)
     }
-    this.discard(id)
-    return result
   }
 
   discard(id: number): void {
@@ -360,7 +301,7 @@ class Launcher {
     if (sandbox === undefined) return
     this.#sandboxes.delete(id)
     sandbox.seat.dispose()
-    sandbox.slot?.dispose()
+    sandbox.layers?.discard()
   }
 
   #known(id: number): Sandbox {
@@ -375,7 +316,7 @@ const answer = async (launcher: Launcher, message: RequestMessage): Promise<Answ
     case "prepare":
       return launcher.prepare(message.profile)
     case "run":
-      return launcher.run(message.sandbox, message.job, message.transactions, message.homeTransactions)
+      return launcher.run(message.sandbox, message.job, message.transactions)
     case "commit":
       return launcher.commit(message.sandbox)
     case "cancel":

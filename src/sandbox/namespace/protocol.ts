@@ -6,6 +6,7 @@
  */
 import type { Captured, CommitResult, Denial, Ending, Job, SandboxProfile } from "../backend.ts"
 import type { WriteSet } from "../effects/types.ts"
+import type { LayerTransactions } from "../layers/call-layers.ts"
 
 export type Request =
   | { readonly op: "prepare"; readonly profile: SandboxProfile }
@@ -13,8 +14,7 @@ export type Request =
       readonly op: "run"
       readonly sandbox: number
       readonly job: Job
-      readonly transactions: string
-      readonly homeTransactions: string
+      readonly transactions: LayerTransactions
     }
   | { readonly op: "cancel"; readonly sandbox: number }
   | { readonly op: "commit"; readonly sandbox: number }

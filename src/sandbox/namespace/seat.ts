@@ -9,7 +9,7 @@ import { closeSync, fchownSync, openSync } from "node:fs"
 import { Socket } from "node:net"
 import type { Readable, Writable } from "node:stream"
 import { makePipe } from "../syscalls.ts"
-import type { Identity } from "../workspace-layer.ts"
+import type { Identity } from "../layers/overlay.ts"
 import type { Group, Groups } from "./cgroup.ts"
 import { createNetwork, type NetworkNamespace } from "./netns.ts"
 

@@ -1,7 +1,7 @@
 /** A pseudo terminal for programs that insist on one: no echo, no output translation, output read from the master. */
 import { chownSync } from "node:fs"
 import { ReadStream } from "node:tty"
-import type { Identity } from "../workspace-layer.ts"
+import type { Identity } from "../layers/overlay.ts"
 import { ioctl, openPseudoTerminal } from "../syscalls.ts"
 
 const TCGETS = 0x5401

@@ -7,15 +7,24 @@ import { chmodSync, chownSync, mkdirSync, rmdirSync, writeFileSync } from "node:
 import { dirname, join } from "node:path"
 import type { SandboxProfile } from "../backend.ts"
 import { MNT_DETACH, MS, mount, umount } from "../syscalls.ts"
-import { type Identity, type Layer, openLayer, type OwnerMaps } from "../workspace-layer.ts"
-import type { SlotPaths } from "./bwrap-arguments.ts"
+import { type Identity, type Layer, openLayer, type OwnerMaps } from "./overlay.ts"
+
+/** What the sandbox is shown, by the places it has inside. */
+export interface LayerPaths {
+  readonly workspace: string
+  readonly home: string
+  readonly tmp: string
+  readonly shm: string
+  readonly files?: string
+}
 
 export interface Slot {
   readonly workspace: Layer
   readonly home: Layer | undefined
-  readonly paths: Omit<SlotPaths, "root">
+  readonly paths: LayerPaths
   /** The layers stop being mounted; their upper folders stay readable. */
   seal(): void
+  /** Once; again does nothing. */
   dispose(): void
 }
 
@@ -49,7 +58,10 @@ export const openSlot = async ({ at, workspace, profile, identity, owners }: Slo
   const seal = (): void => {
     for (const layer of layers.splice(0)) layer.unmount()
   }
+  let disposed = false
   const dispose = (): void => {
+    if (disposed) return
+    disposed = true
     seal()
     umount(at, MNT_DETACH)
     rmdirSync(at)

@@ -20,7 +20,7 @@ import {
 } from "node:fs"
 import { once } from "node:events"
 import { join } from "node:path"
-import { bindMapped, MNT_DETACH, MS, mount, SyscallError, umount } from "./syscalls.ts"
+import { bindMapped, MNT_DETACH, MS, mount, SyscallError, umount } from "../syscalls.ts"
 
 export interface Identity {
   readonly uid: number

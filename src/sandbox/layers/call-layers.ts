@@ -1,0 +1,150 @@
+/**
+ * The layers of one call, from their mounting to their end: open → sealed → committed or discarded.
+ *
+ * Guarantees: both backends go through the same steps in the same order; a layer is read only after it is no longer
+ * mounted, is written once or thrown away once, and what a driver keeps of its home goes by the home's own patterns.
+ * Assumes: `seal` is called when every process that could write to the layers is gone.
+ */
+import { statfsSync } from "node:fs"
+import type { CommitResult, SandboxProfile, Unavailable } from "../backend.ts"
+import { type Baseline, beginSnapshot, commitLayer, LayerRefused, readWriteSet } from "../effects/index.ts"
+import type { WriteSet } from "../effects/types.ts"
+import { globFilter, hideFromView } from "../view.ts"
+import { type Identity, type Layer, LayerUnavailable, type OwnerMaps } from "./overlay.ts"
+import { type LayerPaths, openSlot, type Slot } from "./slot.ts"
+
+/** Less room than this left means that the limit was what stopped the tool. */
+const FULL_BELOW = { bytes: 65_536, inodes: 8 } as const
+
+/** Where the commits of a call's layers are staged. */
+export interface LayerTransactions {
+  readonly workspace: string
+  /** where the profile keeps a home */
+  readonly home?: string
+}
+
+export interface CallLayersOptions {
+  /** a path that is free, in a folder of the caller's */
+  readonly at: string
+  /** real path of the workspace */
+  readonly workspace: string
+  readonly profile: SandboxProfile
+  /** as root: who the sandbox runs as */
+  readonly identity: Identity | undefined
+  readonly owners: OwnerMaps
+  /** a folder for blank entries that hide others */
+  readonly blank: string
+  readonly transactions: LayerTransactions
+}
+
+/** Mounted; the call's processes may write to them. */
+export interface OpenLayers {
+  readonly paths: LayerPaths
+  /** is the call's disk used up? */
+  diskFull(): boolean
+  /** The writers are gone: unmount the layers and read what they hold. */
+  seal(): Promise<SealedLayers>
+  discard(): void
+}
+
+/** Unmounted and read; unjudged. */
+export interface SealedLayers {
+  readonly writes: WriteSet
+  commit(): Promise<CommitResult>
+  discard(): void
+}
+
+/** One folder's layer together with what its commit needs. */
+interface Tracked {
+  readonly layer: Layer
+  readonly since: Baseline
+  readonly txRoot: string
+}
+
+const readLayer = ({ source, upper, xattrPrefix }: Layer): Promise<WriteSet> =>
+  readWriteSet({ lower: source, upper, xattrPrefix })
+
+const commitTracked = (
+  { layer: { source, upper, xattrPrefix }, since, txRoot }: Tracked,
+  writeSet: WriteSet,
+  only?: (path: string) => boolean,
+): Promise<CommitResult> =>
+  commitLayer({
+    workspace: source,
+    upper,
+    writeSet,
+    txRoot,
+    since,
+    xattrPrefix,
+    ...(only === undefined ? {} : { only }),
+  })
+
+const sealed = async (slot: Slot, workspace: Tracked, home: Tracked | undefined, keep: readonly string[]) => {
+  slot.seal()
+  const writes = await readLayer(workspace.layer)
+  const homeWrites = home === undefined ? undefined : await readLayer(home.layer)
+  const layers: SealedLayers = {
+    writes,
+    async commit() {
+      try {
+        const result = await commitTracked(workspace, writes)
+        if (result.ok && home !== undefined && homeWrites !== undefined) {
+          const kept = await commitTracked(home, homeWrites, globFilter(keep))
+          if (!kept.ok) process.emitWarning(`the driver's own state was not kept: ${kept.reason}`)
+        }
+        return result
+      } finally {
+        slot.dispose()
+      }
+    },
+    discard: () => slot.dispose(),
+  }
+  return layers
+}
+
+export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers> => {
+  const { workspace, profile, transactions } = options
+  const since = beginSnapshot(workspace)
+  const homeSince = profile.home === undefined ? undefined : beginSnapshot(profile.home.dir)
+  const slot = await openSlot(options)
+  try {
+    hideFromView({
+      source: workspace,
+      merged: slot.workspace.merged,
+      view: profile.view,
+      write: profile.write,
+      blank: options.blank,
+    })
+  } catch (error) {
+    slot.dispose()
+    throw error
+  }
+  const own: Tracked = { layer: slot.workspace, since, txRoot: transactions.workspace }
+  const home: Tracked | undefined =
+    slot.home === undefined || homeSince === undefined || transactions.home === undefined
+      ? undefined
+      : { layer: slot.home, since: homeSince, txRoot: transactions.home }
+  return {
+    paths: slot.paths,
+    diskFull() {
+      const { bavail, bsize, ffree } = statfsSync(slot.paths.tmp)
+      return bavail * bsize < FULL_BELOW.bytes || ffree < FULL_BELOW.inodes
+    },
+    seal: () => sealed(slot, own, home, profile.home?.keep ?? []),
+    discard: () => slot.dispose(),
+  }
+}
+
+/** What to tell the caller of a failure that these layers explain; undefined for any other. */
+export const layerRefusal = (error: unknown): Unavailable | undefined => {
+  if (error instanceof LayerUnavailable)
+    return { ok: false, control: "workspace-layer", message: error.message, fix: error.fix }
+  if (error instanceof LayerRefused)
+    return {
+      ok: false,
+      control: "write-set",
+      message: error.message,
+      fix: "let the tool write less, or in a workspace of its own",
+    }
+  return undefined
+}

@@ -1,0 +1,32 @@
+/**
+ * Where commits of a data folder are staged, and what crashed ones left: the same for every backend.
+ *
+ * Guarantees: one transaction root for all hosts and backends of a data folder, so that each recovers what any other left.
+ */
+import { realpathSync } from "node:fs"
+import { chooseTxRoot, possibleTxRoots, recoverWorkspace } from "../effects/index.ts"
+import type { LayerTransactions } from "./call-layers.ts"
+
+export class Transactions {
+  readonly #data: string
+  readonly #roots = new Map<string, string>()
+  constructor(data: string) {
+    this.#data = data
+  }
+  #rootFor(folder: string): string {
+    let root = this.#roots.get(folder)
+    if (root === undefined) {
+      root = chooseTxRoot(folder, this.#data)
+      this.#roots.set(folder, root)
+    }
+    return root
+  }
+  forCall(workspace: string, home: string | undefined): LayerTransactions {
+    return { workspace: this.#rootFor(workspace), ...(home === undefined ? {} : { home: this.#rootFor(home) }) }
+  }
+  /** Finish or undo what a crash left in this folder. */
+  async recover(folder: string): Promise<void> {
+    const real = realpathSync(folder)
+    await recoverWorkspace({ workspace: real, txRoots: possibleTxRoots(real, this.#data) })
+  }
+}
