@@ -9,7 +9,8 @@ import type { Host } from "../host/types.ts"
 import { reasons } from "../host/reasons.ts"
 import { exit } from "./exit.ts"
 import { diagnosticLines } from "./render/diagnostics.ts"
-import { type Terminal, visible } from "./terminal.ts"
+import { type Terminal } from "./terminal.ts"
+import { inline } from "./visible.ts"
 
 export interface HostFlags {
   readonly manifests?: readonly string[]
@@ -21,10 +22,10 @@ export interface HostFlags {
 const tellStart = async (error: unknown, terminal: Terminal): Promise<number> => {
   const { HostStartError } = await import("../host/config/start-error.ts")
   if (!(error instanceof HostStartError)) throw error
-  terminal.say(`caisson: the host cannot start: ${visible(error.message)}`)
+  terminal.say(`caisson: the host cannot start: ${inline(error.message)}`)
   for (const diagnostic of error.diagnostics)
     for (const line of diagnosticLines(diagnostic, terminal.paint)) terminal.say(line)
-  terminal.say(`fix: ${visible(error.fix)}`)
+  terminal.say(`fix: ${inline(error.fix)}`)
   return reasons[error.code].exit
 }
 
@@ -35,7 +36,7 @@ export const withHost = async (
 ): Promise<number> => {
   const missing = flags.manifests?.find((folder) => !existsSync(folder))
   if (missing !== undefined) {
-    terminal.say(`caisson: there are no manifests at ${visible(missing)}`)
+    terminal.say(`caisson: there are no manifests at ${inline(missing)}`)
     return exit.usage
   }
   const { createHost } = await import("../host/index.ts")

@@ -1,12 +1,14 @@
 /**
  * What a person gives as JSON: `-i JSON | @FILE | -`, and `--context JSON`.
  *
- * Guarantees: a JSON value, or one message that names the source and, for bad JSON, line and column.
+ * Guarantees: a JSON value, or one message that names the source and, for bad JSON, line and column. A slow or large
+ * pipe is read to its end, and no further than the host's limit for an input; an abort ends the wait.
  */
-import { readFileSync } from "node:fs"
+import { createReadStream } from "node:fs"
+import { hostLimits } from "../host/limits.ts"
 import type { JsonObject, JsonValue } from "../manifest/types.ts"
 import { lineAndColumn, whereJsonBreaks } from "./json-position.ts"
-import { visible } from "./terminal.ts"
+import { inline } from "./visible.ts"
 
 export type Given<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly message: string }
 
@@ -17,24 +19,50 @@ const parse = (text: string, source: string): Given<JsonValue> => {
     const offset = whereJsonBreaks(text)
     const { line, column } = lineAndColumn(text, offset)
     const found =
-      offset >= text.length ? "the text ends too early" : `unexpected ${JSON.stringify(visible(text[offset] ?? ""))}`
+      offset >= text.length ? "the text ends too early" : `unexpected ${JSON.stringify(inline(text[offset] ?? ""))}`
     return { ok: false, message: `${source} is not JSON: ${found} at line ${line}, column ${column}` }
   }
 }
 
-const read = (file: string | 0, source: string): Given<string> => {
+/** As a stream: descriptors that others made non-blocking, pipes and devices included. */
+const read = async (file: string | undefined, source: string, signal: AbortSignal): Promise<Given<string>> => {
+  const most = hostLimits.inputBytes.value
+  const stream = file === undefined ? process.stdin : createReadStream(file)
+  const stop = (): void => void stream.destroy(new Error("interrupted"))
+  if (signal.aborted) stop()
+  signal.addEventListener("abort", stop, { once: true })
+  const chunks: Buffer[] = []
+  let bytes = 0
   try {
-    return { ok: true, value: readFileSync(file, "utf8").replace(/^\uFEFF/, "") }
+    for await (const chunk of stream) {
+      const part = Buffer.from(chunk as Buffer)
+      bytes += part.length
+      if (bytes > most) return { ok: false, message: `${source} holds more than ${most} bytes, which no input may` }
+      chunks.push(part)
+    }
+    return {
+      ok: true,
+      value: Buffer.concat(chunks)
+        .toString("utf8")
+        .replace(/^\uFEFF/, ""),
+    }
   } catch (error) {
     return { ok: false, message: `${source} cannot be read: ${(error as Error).message}` }
+  } finally {
+    signal.removeEventListener("abort", stop)
+    stream.destroy()
   }
 }
 
-export const givenInput = (given: string | undefined): Given<JsonValue | undefined> => {
+export const givenInput = async (
+  given: string | undefined,
+  signal: AbortSignal,
+): Promise<Given<JsonValue | undefined>> => {
   if (given === undefined) return { ok: true, value: undefined }
   if (given !== "-" && !given.startsWith("@")) return parse(given, "the input")
-  const source = given === "-" ? "stdin" : given.slice(1)
-  const text = read(given === "-" ? 0 : given.slice(1), source)
+  const file = given === "-" ? undefined : given.slice(1)
+  const source = file ?? "stdin"
+  const text = await read(file, source, signal)
   return text.ok ? parse(text.value, source) : text
 }
 

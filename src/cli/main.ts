@@ -8,7 +8,8 @@ import { readFileSync } from "node:fs"
 import { CommanderError } from "commander"
 import { exit } from "./exit.ts"
 import { createProgram } from "./program.ts"
-import { createTerminal, visible } from "./terminal.ts"
+import { createTerminal } from "./terminal.ts"
+import { inline, visible } from "./visible.ts"
 
 const version = (): string => {
   const { version: text } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
@@ -35,7 +36,7 @@ const perform = async (argv: readonly string[]): Promise<number> => {
     return code
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? exit.ok : exit.usage
-    terminal.say(`caisson: ${visible(error instanceof Error ? error.message : String(error))}`)
+    terminal.say(`caisson: ${inline(error instanceof Error ? error.message : String(error))}`)
     if (process.env["CAISSON_DEBUG"] && error instanceof Error) terminal.say(visible(error.stack ?? ""))
     return exit.hostBroken
   }

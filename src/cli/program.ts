@@ -41,11 +41,11 @@ const addCalls = (program: Command, terminal: Terminal, finish: Finish): void =>
 const addCatalogue = (program: Command, terminal: Terminal, finish: Finish): void => {
   const listing = (name: string, description: string): Command =>
     program.command(name).description(description).addOption(manifests()).addOption(backend()).addOption(json())
-  listing("tools", commands.tools).action(async (flags) =>
-    finish(await (await import("./commands/tools.ts")).run(flags, terminal)),
+  listing("tools [tool]", commands.tools).action(async (tool: string | undefined, flags) =>
+    finish(await (await import("./commands/tools.ts")).run(tool, flags, terminal)),
   )
-  listing("drivers", commands.drivers).action(async (flags) =>
-    finish(await (await import("./commands/drivers.ts")).run(flags, terminal)),
+  listing("drivers [driver]", commands.drivers).action(async (driver: string | undefined, flags) =>
+    finish(await (await import("./commands/drivers.ts")).run(driver, flags, terminal)),
   )
   program
     .command("validate <path...>")
@@ -86,8 +86,8 @@ const addEvidence = (program: Command, terminal: Terminal, finish: Finish): void
 export const createProgram = (version: string, terminal: Terminal, finish: Finish): Command => {
   const program = new Command("caisson")
     .description(about)
-    .version(version, "--version", "the version of caisson")
-    .helpOption("--help", "this help")
+    .version(version, "-V, --version", "the version of caisson")
+    .helpOption("-h, --help", "this help")
     .addHelpText("after", `\n${exitCodes}`)
     .showSuggestionAfterError(true)
     .showHelpAfterError(false)
@@ -99,8 +99,8 @@ export const createProgram = (version: string, terminal: Terminal, finish: Finis
   addEvidence(program, terminal, finish)
   for (const command of program.commands)
     command
-      .version(version, "--version", "the version of caisson")
-      .helpOption("--help", "this help")
+      .version(version, "-V, --version", "the version of caisson")
+      .helpOption("-h, --help", "this help")
       .allowExcessArguments(false)
       .exitOverride()
   return program

@@ -2,10 +2,11 @@
  * The two streams, their colours, and the spinner.
  *
  * Guarantees: stdout carries results only, everything else goes to stderr; colours only on a terminal and never with
- * `NO_COLOR`; a spinner only on a terminal and only for work that takes over a second. Control characters that come
- * from tools or manifests are made visible, so that they cannot steer the terminal.
+ * `NO_COLOR`; a spinner only on a terminal and only for work that takes over a second; ASCII where the locale is not
+ * UTF-8. What comes from tools or manifests passes through `visible.ts`, so that it cannot steer the terminal.
  */
 import pc from "picocolors"
+import { inline, isUnicodeLocale, ownLine, safeJson } from "./visible.ts"
 import { says } from "./words.ts"
 
 export type Colors = ReturnType<typeof pc.createColors>
@@ -26,16 +27,9 @@ export interface Terminal {
   during<T>(work: Promise<T>, label?: string): Promise<T>
 }
 
-const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
+const frames = isUnicodeLocale(process.env) ? [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"] : [..."-\\|/"]
 const quietMs = 1000
 const frameMs = 120
-
-/** C0, C1, DEL and bidirectional overrides, except newline and tab. */
-const steering = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g
-
-/** Text that cannot move the cursor, recolour or rename the terminal. */
-export const visible = (text: string): string =>
-  text.replace(steering, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`)
 
 const spin = (label: string): (() => void) => {
   const startedAt = Date.now()
@@ -44,7 +38,7 @@ const spin = (label: string): (() => void) => {
   const delay = setTimeout(() => {
     timer = setInterval(() => {
       const seconds = Math.round((Date.now() - startedAt) / 1000)
-      process.stderr.write(`\r\u001b[2K${frames[frame++ % frames.length]} ${label} ${seconds} s`)
+      process.stderr.write(`\r\u001b[2K${frames[frame++ % frames.length]} ${inline(label)} ${seconds} s`)
     }, frameMs)
   }, quietMs)
   return () => {
@@ -62,8 +56,8 @@ export const createTerminal = (): Terminal => {
     paint: pc.createColors(mayColor && process.stderr.isTTY === true),
     paintResult: pc.createColors(mayColor && process.stdout.isTTY === true),
     width: process.stdout.columns || process.stderr.columns || 100,
-    result: (text) => void process.stdout.write(`${text}\n`),
-    say: (line) => void process.stderr.write(`${line}\n`),
+    result: (text) => void process.stdout.write(`${ownLine(text)}\n`),
+    say: (line) => void process.stderr.write(`${ownLine(line)}\n`),
     during: async (work, label = says.working) => {
       const stop = process.stderr.isTTY === true ? spin(label) : undefined
       try {
@@ -75,6 +69,8 @@ export const createTerminal = (): Terminal => {
   }
 }
 
-/** One JSON document, nothing else, on stdout. */
-export const resultJson = (terminal: Terminal, value: unknown): void =>
-  terminal.result(JSON.stringify(value, null, terminal.isInteractive ? 2 : 0))
+/** One JSON document, nothing else, on stdout: UTF-8 where a program reads it, fit for the terminal where a person does. */
+export const resultJson = (terminal: Terminal, value: unknown): void => {
+  if (terminal.isInteractive) terminal.result(safeJson(value, 2))
+  else process.stdout.write(`${safeJson(value, 0, true)}\n`)
+}

@@ -6,8 +6,8 @@ export const about =
 
 export const commands = {
   call: "run one tool call, sealed",
-  tools: "the tools that are registered, with availability and the reason when not available",
-  drivers: "the drivers that are registered, with availability and the reason when not available",
+  tools: "the tools that are registered, with availability and the reason when not; one in full where it is named",
+  drivers: "the drivers that are registered, with availability and the reason when not; one in full where it is named",
   why: "which driver would serve the call, why each other was dropped, and the sealed profile it would get",
   validate: "check manifests; every message names file, field path and fix",
   doctor: "which controls are enforced here, proven by a canary each, and what to do about the rest",

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest"
 import { exitOf } from "../../src/cli/exit.ts"
 import { envelopeLines, valueText } from "../../src/cli/render/envelope.ts"
 import { table } from "../../src/cli/render/table.ts"
-import { visible } from "../../src/cli/terminal.ts"
+import { inline, nameText, ownLine, safeJson, visible } from "../../src/cli/visible.ts"
 import { reasons } from "../../src/host/reasons.ts"
 import type { CallError, Envelope, ReportedEffect } from "../../src/host/types.ts"
 
@@ -65,8 +65,56 @@ describe("an envelope for people", () => {
       plain,
     ).join("\n")
     expect(text).not.toContain("\u001b")
-    expect(visible("a\u202eb\u009bc")).toBe("a\\x202eb\\x9bc")
+    expect(visible("a\u202eb\u009bc", true)).toBe("a\\u{202e}b\\x9bc")
     expect(visible("line\n\ttabbed")).toBe("line\n\ttabbed")
+  })
+})
+
+describe("text that is not ours", () => {
+  const forged = "notes.txt\n  A safe.txt  declared"
+
+  test("a newline in a file name begins no line of ours", () => {
+    const lines = envelopeLines({ ok: true, value: 1, effects: [effect("create", forged, false)], ...base }, plain)
+    expect(lines.filter((line) => /^ {2}A safe\.txt/.test(line))).toEqual([])
+    expect(lines.every((line) => !line.includes("\n"))).toBe(true)
+  })
+
+  test.each([
+    ["the target of a denial", { denied: [{ layer: "egress", reason: "no", target: forged, count: 1 }] }],
+    ["a note", { notes: [forged] }],
+  ] as const)("%s stays on its line", (_, more) => {
+    const lines = envelopeLines({ ok: true, value: 1, effects: [], ...base, ...more } as Envelope, plain)
+    expect(lines.every((line) => !line.includes("\n"))).toBe(true)
+  })
+
+  test("a name that ends in our own words is quoted", () => {
+    expect(nameText("a.txt  declared")).toBe('"a.txt  declared"')
+    expect(nameText('a "b".txt')).toBe('"a \\"b\\".txt"')
+    expect(nameText("with one space.txt")).toBe("with one space.txt")
+  })
+
+  test.each([..."\u0085\u009b\u00ad\u061c\u200e\u200f\u202e\u2028\u2029\u2066\ufeff\u{e0041}\u007f\u001b"])(
+    "neither text nor JSON lets %j through, and JSON keeps its value",
+    (char) => {
+      expect(visible(`a${char}b`, true)).not.toContain(char)
+      expect(inline(`a${char}b`, true)).not.toContain(char)
+      const json = safeJson({ [`k${char}`]: `a${char}b` }, 2, true)
+      expect(json).not.toContain(char)
+      expect(JSON.parse(json)).toEqual({ [`k${char}`]: `a${char}b` })
+    },
+  )
+
+  test("an unpaired surrogate is shown and keeps its value as JSON", () => {
+    expect(visible("a\ud800b", true)).toBe("a\\u{d800}b")
+    expect(JSON.parse(safeJson("a\ud800b", 0, true))).toBe("a\ud800b")
+  })
+
+  test("without a UTF-8 locale everything is ASCII, and JSON keeps its value", () => {
+    const text = "é → 😀"
+    expect(visible(text, false)).toBe("\\xe9 \\u{2192} \\u{1f600}")
+    expect(safeJson(text, 0, false)).toMatch(/^[ -~]*$/)
+    expect(JSON.parse(safeJson(text, 0, false))).toBe(text)
+    expect(ownLine("✗ a ×3 · b → c…", false)).toBe("x a x3 - b -> c...")
   })
 })
 
@@ -88,4 +136,14 @@ test("a table wraps its last column and keeps the others aligned", () => {
   expect(table(["A", "TEXT"], [["one", "some words that are longer than the rest"]], 29)).toBe(
     ["A    TEXT", "one  some words that are", "     longer than the rest"].join("\n"),
   )
+})
+
+test.each([40, 60, 80])("no line of a table is longer than %i columns", (width) => {
+  const rows = [
+    ["image.convert", "1.0.0", "writes", "imagemagick@1 graphics@2", "available  Convert an image to another format"],
+    ["x".repeat(30), "1.0.0", "reads", "y", "z".repeat(150)],
+  ]
+  const text = table(["TOOL", "VERSION", "KIND", "DRIVERS", "STATE"], rows, width)
+  expect(Math.max(...text.split("\n").map((line) => line.length))).toBeLessThanOrEqual(width)
+  for (const cell of ["image.convert", "imagemagick@1", "another"]) expect(text).toContain(cell)
 })

@@ -84,6 +84,39 @@ describe("caisson call", () => {
     expect((await run(["call", "hash.sha256", "-i", "-"], '{"files": ["a.txt"]}')).code).toBe(0)
   })
 
+  test("reads a large input from a slow pipe that does not block", async () => {
+    const feed = `
+import os, subprocess, sys
+r, w = os.pipe()
+os.set_blocking(r, False)
+child = subprocess.Popen(sys.argv[1:], stdin=r)
+os.close(r)
+text = b'{"filter": ".document | length", "document": {"document": "' + b"x" * 3000000 + b'"}}'
+for at in range(0, len(text), 50000):
+    os.write(w, text[at:at + 50000])
+os.close(w)
+sys.exit(child.wait())`
+    const call = [process.execPath, launcher, "call", "json.query", "-i", "-"]
+    const ended = await execa("python3", ["-c", feed, ...call], { cwd: workspace, env, reject: false })
+    expect(JSON.parse(ended.stdout)).toMatchObject({ ok: true, value: [3_000_000] })
+  })
+
+  test("refuses an input that is larger than any may be, without reading on", async () => {
+    const ended = await execa(
+      "sh",
+      ["-c", 'yes | "$@"', "sh", process.execPath, launcher, "call", "json.query", "-i", "-"],
+      {
+        cwd: workspace,
+        env,
+        reject: false,
+      },
+    )
+    expect(JSON.parse(ended.stdout)).toMatchObject({
+      error: { code: "input_invalid", message: expect.stringContaining("16777216 bytes") },
+    })
+    expect(ended.exitCode).toBe(2)
+  })
+
   test("commits a declared write", async () => {
     const ended = await run(["call", "file.write", "-i", '{"path": "a.txt", "content": "hello"}'])
     expect(ended.code).toBe(0)
@@ -189,6 +222,16 @@ describe("listings", () => {
     expect(drivers.map((driver) => driver.id)).toContain("cat")
   })
 
+  test("one tool or driver is shown in full, and a wrong name gets the nearest one", async () => {
+    const [tool, ...rest] = JSON.parse((await run(["tools", "file.write"])).stdout) as object[]
+    expect(rest).toEqual([])
+    expect(tool).toMatchObject({ id: "file.write", mutates: ["workspace:/**"], examples: [expect.anything()] })
+    const [driver] = JSON.parse((await run(["drivers", "curl@1"])).stdout) as object[]
+    expect(driver).toMatchObject({ id: "curl", egress: expect.arrayContaining(["example.com"]) })
+    const wrong = await run(["tools", "file.wirte"])
+    expect(wrong).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("did you mean file.write?") })
+  })
+
   test("a tool whose program is missing is listed with the reason and the fix", async () => {
     const manifests = writeDriver("nothing", "no-such-program-anywhere", [])
     const { stdout } = await run(["tools", "--manifests", manifests])
@@ -287,4 +330,20 @@ describe("on a terminal", () => {
     expect(plain.stdout).not.toContain("\u001b[3")
     expect(plain.stdout).not.toContain('"ok"')
   })
+
+  test.each(["tools", "tools file.write", "drivers", "doctor", "why http.fetch"])(
+    "%s fits sixty columns and is ASCII under LC_ALL=C",
+    async (words) => {
+      const command = `stty cols 60; ${process.execPath} ${launcher} ${words} 2>/dev/null`
+      const { stdout } = await execa("script", ["-qec", command, "/dev/null"], {
+        cwd: workspace,
+        env: { ...env, TERM: "xterm", NO_COLOR: "1", LC_ALL: "C" },
+        reject: false,
+      })
+      const lines = stdout.split(/\r?\n/)
+      expect(lines.length).toBeGreaterThan(3)
+      expect(lines.filter((line) => line.length > 60)).toEqual([])
+      expect(stdout).toMatch(/^[\t\n\r -~]*$/)
+    },
+  )
 })

@@ -10,7 +10,8 @@ import { type HostFlags, withHost } from "../host.ts"
 import { givenContext, givenInput } from "../input.ts"
 import { onInterrupt } from "../interrupt.ts"
 import { envelopeLines, valueText } from "../render/envelope.ts"
-import { resultJson, type Terminal, visible } from "../terminal.ts"
+import { resultJson, type Terminal } from "../terminal.ts"
+import { inline } from "../visible.ts"
 import { says } from "../words.ts"
 
 export interface CallFlags extends HostFlags {
@@ -25,8 +26,12 @@ export interface CallFlags extends HostFlags {
 }
 
 /** What `call` and `why` send to the host. What cannot be read goes with its reason: its refusal is evidence too. */
-export const requestFrom = (tool: string, flags: Omit<CallFlags, "json">): CallRequest => {
-  const input = givenInput(flags.input)
+export const requestFrom = async (
+  tool: string,
+  flags: Omit<CallFlags, "json">,
+  signal: AbortSignal,
+): Promise<CallRequest> => {
+  const input = await givenInput(flags.input, signal)
   const context = givenContext(flags.context)
   const unreadable = [input, context].flatMap((given) => (given.ok ? [] : [given.message]))[0]
   return {
@@ -45,7 +50,7 @@ export const requestFrom = (tool: string, flags: Omit<CallFlags, "json">): CallR
 const show = (envelope: Envelope, flags: CallFlags, terminal: Terminal): void => {
   if (flags.json === true || !terminal.isInteractive) {
     resultJson(terminal, envelope)
-    if (!envelope.ok) terminal.say(`caisson: ${envelope.error.code}: ${visible(envelope.error.message)}`)
+    if (!envelope.ok) terminal.say(`caisson: ${envelope.error.code}: ${inline(envelope.error.message)}`)
     return
   }
   for (const line of envelopeLines(envelope, terminal.paint, flags.plan)) terminal.say(line)
@@ -53,8 +58,8 @@ const show = (envelope: Envelope, flags: CallFlags, terminal: Terminal): void =>
 }
 
 export const run = async (tool: string, flags: CallFlags, terminal: Terminal): Promise<number> => {
-  const request = requestFrom(tool, flags)
   using interrupt = onInterrupt(() => terminal.say(`caisson: ${says.cancelling}`))
+  const request = await requestFrom(tool, flags, interrupt.signal)
   // Awaited here, so that the signals stay ours until the host is closed.
   return await withHost({ ...flags, warm: true }, terminal, async (host) => {
     const envelope = await terminal.during(host.call({ ...request, signal: interrupt.signal }), tool)

@@ -8,7 +8,8 @@ import type { ControlReport } from "../../sandbox/backend.ts"
 import { exit } from "../exit.ts"
 import { withHost } from "../host.ts"
 import { table } from "../render/table.ts"
-import { type Colors, resultJson, type Terminal, visible } from "../terminal.ts"
+import { type Colors, resultJson, type Terminal } from "../terminal.ts"
+import { inline } from "../visible.ts"
 import type { ListFlags } from "./tools.ts"
 
 const optional: ReadonlySet<string> = new Set(["cgroups"])
@@ -26,7 +27,7 @@ export const run = async (flags: ListFlags, terminal: Terminal): Promise<number>
       const rows = reports.map((report) => [
         paint.bold(report.control),
         stateText(report.state, paint),
-        visible(report.evidence) + (report.fix === undefined ? "" : `\n${paint.cyan("fix")} ${visible(report.fix)}`),
+        inline(report.evidence) + (report.fix === undefined ? "" : `\n${paint.cyan("fix")} ${inline(report.fix)}`),
       ])
       terminal.result(table(["CONTROL", "STATE", "EVIDENCE"], rows, terminal.width))
     }

@@ -21,7 +21,8 @@ import { createReport } from "../../manifest/diagnostics.ts"
 import { parseYaml } from "../../manifest/safe-yaml.ts"
 import { exit } from "../exit.ts"
 import { diagnosticLines } from "../render/diagnostics.ts"
-import { type Terminal, visible } from "../terminal.ts"
+import { type Terminal } from "../terminal.ts"
+import { inline } from "../visible.ts"
 
 export interface ProxyFlags {
   readonly policy: string
@@ -48,7 +49,7 @@ const readPolicy = (file: string, terminal: Terminal): PolicyInput | undefined =
   try {
     source = readFileSync(file, "utf8")
   } catch (error) {
-    terminal.say(`caisson: the policy cannot be read: ${visible((error as Error).message)}`)
+    terminal.say(`caisson: the policy cannot be read: ${inline((error as Error).message)}`)
     return undefined
   }
   const report = createReport(file)
@@ -64,7 +65,7 @@ const verdictLine = (verdict: Verdict): string => {
   const target =
     verdict.host === undefined ? "" : ` ${verdict.host}${verdict.port === undefined ? "" : `:${verdict.port}`}`
   const hint = verdict.hint === undefined ? "" : `; ${verdict.hint}`
-  return visible(`${verdict.decision} ${verdict.protocol}${target} ${verdict.reason}${hint}`)
+  return inline(`${verdict.decision} ${verdict.protocol}${target} ${verdict.reason}${hint}`)
 }
 
 /** Lines on stdout, each written before the call returns; one that cannot be is thrown. */
@@ -93,7 +94,7 @@ const open = async (flags: ProxyFlags, policy: PolicyInput, terminal: Terminal):
   try {
     return await createEgressProxy({ ...policy, listen: flags.listen, ...told })
   } catch (error) {
-    const message = visible(error instanceof Error ? error.message : String(error))
+    const message = inline(error instanceof Error ? error.message : String(error))
     terminal.say(`caisson: ${message}`)
     return error instanceof PolicyError ? exit.usage : exit.hostBroken
   }
@@ -105,7 +106,7 @@ const reload = (file: string, proxy: EgressProxy, terminal: Terminal): void => {
     if (next !== undefined) proxy.update(next)
     terminal.say(next === undefined ? "caisson: the old policy stays" : "caisson: the new policy holds")
   } catch (error) {
-    terminal.say(`caisson: ${visible((error as Error).message)}; the old policy stays`)
+    terminal.say(`caisson: ${inline((error as Error).message)}; the old policy stays`)
   }
 }
 

@@ -3,7 +3,8 @@ import type { AuditEvent } from "../../host/receipts/event.ts"
 import { dataFolderOf } from "../../host/data/folder.ts"
 import { exit } from "../exit.ts"
 import { table } from "../render/table.ts"
-import { resultJson, type Terminal, visible } from "../terminal.ts"
+import { resultJson, type Terminal } from "../terminal.ts"
+import { inline } from "../visible.ts"
 import { says } from "../words.ts"
 
 export interface ReceiptFlags {
@@ -12,7 +13,7 @@ export interface ReceiptFlags {
 }
 
 const text = (value: unknown): string =>
-  typeof value === "string" ? visible(value) : value === undefined ? "" : visible(JSON.stringify(value))
+  typeof value === "string" ? inline(value) : value === undefined ? "" : inline(JSON.stringify(value))
 
 const rowOf = (event: AuditEvent): string[] => {
   const metadata = event.metadata ?? {}
@@ -29,7 +30,7 @@ export const run = async (flags: ReceiptFlags, terminal: Terminal): Promise<numb
   const { readReceipts } = await import("../../host/receipts/verify.ts")
   const found = readReceipts(dataFolderOf(undefined), flags.call === undefined ? {} : { call: flags.call })
   if (flags.call !== undefined && found.length === 0) {
-    terminal.say(`caisson: there is no receipt of call ${visible(flags.call)} in ${visible(dataFolderOf(undefined))}`)
+    terminal.say(`caisson: there is no receipt of call ${inline(flags.call)} in ${inline(dataFolderOf(undefined))}`)
     return exit.usage
   }
   if (flags.json === true || !terminal.isInteractive) resultJson(terminal, found)

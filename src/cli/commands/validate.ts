@@ -14,7 +14,8 @@ import { discoverManifests } from "../../manifest/discover.ts"
 import type { Diagnostic, LoadResult, ManifestMode } from "../../manifest/types.ts"
 import { exit } from "../exit.ts"
 import { diagnosticLines } from "../render/diagnostics.ts"
-import { resultJson, type Terminal, visible } from "../terminal.ts"
+import { resultJson, type Terminal } from "../terminal.ts"
+import { inline } from "../visible.ts"
 import { says } from "../words.ts"
 
 export interface ValidateFlags {
@@ -58,6 +59,6 @@ export const run = async (paths: readonly string[], flags: ValidateFlags, termin
     const summary = `${plural(manifests, "manifest")}, ${plural(errors, "error")}, ${plural(warnings, "warning")}`
     terminal.result(isGood ? paint.green(summary) : paint.red(summary))
   }
-  if (manifests === 0) terminal.say(`caisson: ${says.noManifests} in ${paths.map(visible).join(", ")}`)
+  if (manifests === 0) terminal.say(`caisson: ${says.noManifests} in ${paths.map((item) => inline(item)).join(", ")}`)
   return isGood ? exit.ok : exit.usage
 }

@@ -1,7 +1,8 @@
 /** `caisson verify`: recomputes the chain of receipts; exit 3 and the first bad line where it breaks. Reads only. */
 import { dataFolderOf } from "../../host/data/folder.ts"
 import { exit } from "../exit.ts"
-import { resultJson, type Terminal, visible } from "../terminal.ts"
+import { resultJson, type Terminal } from "../terminal.ts"
+import { inline } from "../visible.ts"
 
 export const run = async (flags: { readonly json?: boolean }, terminal: Terminal): Promise<number> => {
   const { verifyChain } = await import("../../host/receipts/verify.ts")
@@ -10,7 +11,7 @@ export const run = async (flags: { readonly json?: boolean }, terminal: Terminal
   if (flags.json === true || !terminal.isInteractive) resultJson(terminal, verdict)
   else if (verdict.ok) {
     terminal.result(`${paint.green("ok")}  ${verdict.entries} entries, head ${verdict.head}`)
-    for (const note of verdict.notes) terminal.say(visible(note))
-  } else terminal.result(`${paint.red("bad")}  line ${verdict.line}: ${verdict.code}: ${visible(verdict.message)}`)
+    for (const note of verdict.notes) terminal.say(inline(note))
+  } else terminal.result(`${paint.red("bad")}  line ${verdict.line}: ${verdict.code}: ${inline(verdict.message)}`)
   return verdict.ok ? exit.ok : exit.refused
 }

@@ -2,9 +2,12 @@
 import type { WhyReport } from "../../host/types.ts"
 import { exit, exitOfError } from "../exit.ts"
 import { withHost } from "../host.ts"
+import { onInterrupt } from "../interrupt.ts"
 import { profileRows } from "../render/profile.ts"
 import { table } from "../render/table.ts"
-import { resultJson, type Terminal, visible } from "../terminal.ts"
+import { resultJson, type Terminal } from "../terminal.ts"
+import { inline } from "../visible.ts"
+import { says } from "../words.ts"
 import { type CallFlags, requestFrom } from "./call.ts"
 
 const show = (report: WhyReport, terminal: Terminal): void => {
@@ -12,23 +15,22 @@ const show = (report: WhyReport, terminal: Terminal): void => {
   const rows = report.rows.map((row) => {
     const phase =
       row.phase === "selected" ? paint.green(row.phase) : row.phase === "rank" ? row.phase : paint.red(row.phase)
-    return [visible(row.driver), row.kind, phase, visible(row.reason)]
+    return [inline(row.driver), row.kind, phase, inline(row.reason)]
   })
   terminal.result(table(["DRIVER", "KIND", "PHASE", "REASON"], rows, terminal.width))
   if (report.error !== undefined) {
-    terminal.result(`\n${paint.red(report.error.code)}  ${visible(report.error.message)}`)
-    terminal.result(`${paint.cyan("hint")}  ${visible(report.error.hint)}`)
+    terminal.result(`\n${paint.red(report.error.code)}  ${inline(report.error.message)}`)
+    terminal.result(`${paint.cyan("hint")}  ${inline(report.error.hint)}`)
   }
   if (report.profile === undefined) return
   terminal.result("")
   terminal.result(
     table(
       ["SEALED", "PROFILE"],
-      profileRows(report.profile).map((row) => [...row]),
+      [...profileRows(report.profile).map((row) => [...row]), ["digest", report.profileDigest ?? "none"]],
       terminal.width,
     ),
   )
-  if (report.profileDigest !== undefined) terminal.result(paint.dim(`profile ${report.profileDigest}`))
 }
 
 /** Files placed in the sandbox are told by size; their bytes help nobody here. */
@@ -47,9 +49,10 @@ const plain = (report: WhyReport): object => ({
 })
 
 export const run = async (tool: string, flags: CallFlags, terminal: Terminal): Promise<number> => {
-  const request = requestFrom(tool, flags)
-  return withHost(flags, terminal, async (host) => {
-    const report = await terminal.during(host.why(request), tool)
+  using interrupt = onInterrupt(() => terminal.say(`caisson: ${says.cancelling}`))
+  const request = await requestFrom(tool, flags, interrupt.signal)
+  return await withHost(flags, terminal, async (host) => {
+    const report = await terminal.during(host.why({ ...request, signal: interrupt.signal }), tool)
     if (flags.json === true || !terminal.isInteractive) resultJson(terminal, plain(report))
     else show(report, terminal)
     return report.error === undefined ? exit.ok : exitOfError(report.error)

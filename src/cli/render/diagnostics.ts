@@ -1,16 +1,17 @@
 /** What is wrong with manifests, for people: file, field path, message, fix. */
 import type { Diagnostic } from "../../manifest/types.ts"
-import { type Colors, type Terminal, visible } from "../terminal.ts"
+import { type Colors, type Terminal } from "../terminal.ts"
+import { inline } from "../visible.ts"
 
 export const diagnosticLines = (diagnostic: Diagnostic, paint: Colors): string[] => {
   const severity = diagnostic.severity === "error" ? paint.red("error") : paint.yellow("warning")
   const where =
     diagnostic.path === ""
-      ? visible(diagnostic.file)
-      : `${visible(diagnostic.file)}: ${paint.bold(visible(diagnostic.path))}`
+      ? inline(diagnostic.file)
+      : `${inline(diagnostic.file)}: ${paint.bold(inline(diagnostic.path))}`
   return [
-    `${where}: ${severity}: ${visible(diagnostic.message)} ${paint.dim(`[${diagnostic.rule}]`)}`,
-    `  ${paint.cyan("fix")} ${visible(diagnostic.fix)}`,
+    `${where}: ${severity}: ${inline(diagnostic.message)} ${paint.dim(`[${diagnostic.rule}]`)}`,
+    `  ${paint.cyan("fix")} ${inline(diagnostic.fix)}`,
   ]
 }
 

@@ -8,7 +8,8 @@ import type { Envelope, ReportedEffect } from "../../host/types.ts"
 import type { JsonValue } from "../../manifest/types.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import type { EffectKind } from "../../sandbox/effects/types.ts"
-import { type Colors, visible } from "../terminal.ts"
+import { type Colors } from "../terminal.ts"
+import { inline, nameText, safeJson, visible } from "../visible.ts"
 import { says } from "../words.ts"
 
 const letters: Record<EffectKind, string> = {
@@ -29,7 +30,7 @@ const octal = (mode: number | undefined): string =>
   mode === undefined ? "?" : (mode & 0o7777).toString(8).padStart(4, "0")
 
 const detailOf = (effect: ReportedEffect): string => {
-  if (effect.kind === "rename" && effect.from !== undefined) return ` (from ${visible(effect.from)})`
+  if (effect.kind === "rename" && effect.from !== undefined) return ` (from ${nameText(effect.from)})`
   if (effect.kind === "chmod" && effect.mode !== undefined)
     return ` (mode ${octal(effect.mode.before)} → ${octal(effect.mode.after)})`
   if (effect.kind === "mkdir" || effect.kind === "rmdir") return " (folder)"
@@ -43,22 +44,22 @@ const effectLine = (effect: ReportedEffect, paint: Colors): string => {
   const colour = letter === "A" ? paint.green : letter === "D" ? paint.red : paint.yellow
   const mark =
     effect.refused !== undefined
-      ? paint.red(`refused: ${visible(effect.refused)}`)
+      ? paint.red(`refused: ${inline(effect.refused)}`)
       : effect.declared
         ? paint.dim("declared")
         : paint.red("undeclared")
   const end = effect.committed ? "" : paint.dim(", not committed")
-  return `  ${colour(letter)} ${visible(effect.path)}${paint.dim(detailOf(effect))}  ${mark}${end}`
+  return `  ${colour(letter)} ${nameText(effect.path)}${paint.dim(detailOf(effect))}  ${mark}${end}`
 }
 
 const denialLine = (denial: Denial, paint: Colors): string => {
   const times = denial.count > 1 ? ` ×${denial.count}` : ""
-  return `  ${paint.red("✗")} ${denial.layer} ${visible(denial.target)}${times}  ${paint.dim(visible(denial.reason))}`
+  return `  ${paint.red("✗")} ${denial.layer} ${nameText(denial.target)}${times}  ${paint.dim(inline(denial.reason))}`
 }
 
 const errorLines = (envelope: Extract<Envelope, { ok: false }>, paint: Colors): string[] => {
   const { error } = envelope
-  const lines = [`${paint.red(paint.bold(error.code))}  ${visible(error.message)}`]
+  const lines = [`${paint.red(paint.bold(error.code))}  ${inline(error.message)}`]
   const stderr = error.details["stderr"]
   if (typeof stderr === "string" && stderr.trim() !== "")
     lines.push(
@@ -66,7 +67,7 @@ const errorLines = (envelope: Extract<Envelope, { ok: false }>, paint: Colors): 
         .split("\n")
         .map((line) => paint.dim(`  | ${line}`)),
     )
-  if (error.hint !== "") lines.push(`${paint.cyan("hint")}  ${visible(error.hint)}`)
+  if (error.hint !== "") lines.push(`${paint.cyan("hint")}  ${inline(error.hint)}`)
   return lines
 }
 
@@ -90,11 +91,11 @@ export const envelopeLines = (envelope: Envelope, paint: Colors, plan = false): 
     envelope.denied.map((denial) => denialLine(denial, paint)),
     paint,
   ),
-  ...(envelope.notes ?? []).map((note) => `${paint.yellow("note")}  ${visible(note)}`),
+  ...(envelope.notes ?? []).map((note) => `${paint.yellow("note")}  ${inline(note)}`),
   ...(plan && envelope.ok ? [paint.yellow(says.planned)] : []),
   paint.dim(`call ${envelope.call}${driverText(envelope)} · receipt ${envelope.receipt}`),
 ]
 
 /** The value as a person wants it on a terminal: text as it is, anything else as indented JSON. */
 export const valueText = (value: JsonValue): string =>
-  typeof value === "string" ? visible(value.replace(/\n$/, "")) : visible(JSON.stringify(value, null, 2))
+  typeof value === "string" ? visible(value.replace(/\n$/, "")) : safeJson(value, 2)

@@ -1,6 +1,6 @@
 /** The sealed profile, readable. Pure. Values of the environment are shown: a profile carries no secrets. */
 import type { Limits, SandboxProfile } from "../../sandbox/backend.ts"
-import { visible } from "../terminal.ts"
+import { inline } from "../visible.ts"
 
 const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MiB`
 
@@ -16,7 +16,7 @@ const limitText: { readonly [Name in keyof Limits]-?: (value: number) => string 
 }
 
 const list = (items: readonly string[], none: string): string =>
-  items.length === 0 ? none : items.map(visible).join(", ")
+  items.length === 0 ? none : items.map((item) => inline(item)).join(", ")
 
 const networkText = ({ network }: SandboxProfile): string =>
   network === "none"
@@ -37,7 +37,7 @@ const limitsText = (profile: SandboxProfile): string => {
 
 /** Rows of name and text. */
 export const profileRows = (profile: SandboxProfile): readonly (readonly [string, string])[] => [
-  ["program", visible(profile.executables.program)],
+  ["program", inline(profile.executables.program)],
   [
     "children",
     profile.executables.children ? list(Object.values(profile.executables.spawn), "only of its own program") : "none",
