@@ -17,6 +17,7 @@ const declarations = {
   socket: "int socket(int domain, int type, int protocol)",
   bind: "int bind(int fd, const void *address, uint length)",
   listen: "int listen(int fd, int backlog)",
+  getsockopt: "int getsockopt(int fd, int level, int name, _Out_ void *value, _Inout_ uint *length)",
   setsockopt: "int setsockopt(int fd, int level, int name, const void *value, uint length)",
   sendto: "long sendto(int fd, const void *data, size_t length, int flags, const void *address, uint addressLength)",
   recv: "long recv(int fd, _Out_ void *data, size_t length, int flags)",
@@ -36,6 +37,14 @@ export const setsockopt = (fd: number, level: number, name: number, value: numbe
   const bytes = Buffer.alloc(4)
   bytes.writeInt32LE(value)
   call("setsockopt", `option ${name}`, fd, level, name, bytes, 4)
+}
+/** How many packets the kernel dropped because the socket's buffer was full. */
+export const droppedBy = (fd: number): number => {
+  const SO_MEMINFO = 55
+  const DROPS = 8
+  const counters = Buffer.alloc(4 * 9)
+  call("getsockopt", "drops", fd, SOL_SOCKET, SO_MEMINFO, counters, [counters.length])
+  return counters.readUInt32LE(4 * DROPS)
 }
 /** Attach a classic BPF program that picks which packets a socket sees. */
 export const attachSocketFilter = (fd: number, program: Uint8Array): void => {

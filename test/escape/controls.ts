@@ -109,7 +109,7 @@ export const controls: readonly Control[] = [
       namespace(
         "netns.ts",
         "  unshare(CLONE.NEWNET)\n  try {\n    const fd = currentNetwork()\n    return spawn(finish(home, fd))\n  } finally {\n    setns(home, CLONE.NEWNET)\n  }",
-        "  return spawn({ fd: home, listenTcp: () => -1, bindUdp: () => -1, attempts: () => [], close: () => undefined })",
+        "  return spawn({ fd: home, listenTcp: () => -1, bindUdp: () => -1, watch: () => undefined, attempts: () => ({ named: [], unnamed: 0 }), close: () => undefined })",
       ),
     ],
     // Nothing that would dial the world for real: only the host's loopback is tried.
@@ -117,7 +117,9 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the record of attempts",
-    edits: [namespace("taps.ts", "const found: Attempt[] = []", "return []\n      const found: Attempt[] = []")],
+    edits: [
+      namespace("taps.ts", "      stop()\n      drain()\n", "      stop()\n      return { named: [], unnamed: 0 }\n"),
+    ],
     reddens: [
       "IPv6 leads nowhere and is recorded",
       "a raw address is refused",
@@ -132,6 +134,22 @@ export const controls: readonly Control[] = [
     name: "the record of attempts over IPv6",
     edits: [namespace("netns.ts", "openTaps(routeIpv6Local())", "openTaps(false)")],
     reddens: ["IPv6 leads nowhere and is recorded"],
+  },
+  {
+    name: "a record without what the program says to itself",
+    edits: [
+      namespace(
+        "tap-filter.ts",
+        "jump(isEqual, 127, 0, toLoopback.length)",
+        "jump(isEqual, 128, 0, toLoopback.length)",
+      ),
+    ],
+    reddens: ["three thousand dials to itself"],
+  },
+  {
+    name: "attempts without a name as denials",
+    edits: [namespace("denied-attempts.ts", "attempts.unnamed > 0", "false")],
+    reddens: ["a flood of dials at ever new targets"],
   },
   {
     name: "noexec on everything writable",

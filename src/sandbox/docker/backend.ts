@@ -124,6 +124,7 @@ export class DockerBackend implements SandboxBackend {
     if (!taken.ok) return unavailable(taken)
     const { parked } = taken
     try {
+      parked.network.watch(profile.network)
       const channel = await openChannel(parked.network, profile.network)
       return new Prepared({
         parked,

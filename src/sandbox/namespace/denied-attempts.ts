@@ -1,6 +1,6 @@
 /** What the packet taps saw → denials, counted. Connections that reached a listener are the proxy's to judge. Pure. */
 import type { Denial, NetworkChannelSpec } from "../backend.ts"
-import type { Attempt } from "./taps.ts"
+import type { Attempt, Attempts } from "./taps.ts"
 
 const loopback = (address: string): boolean => address.startsWith("127.") || address === "[::1]"
 
@@ -11,16 +11,24 @@ const served = ({ protocol, address, port }: Attempt, network: NetworkChannelSpe
   return protocol === "tcp" && network.transparentPorts.includes(port)
 }
 
-export const deniedAttempts = (attempts: readonly Attempt[], network: NetworkChannelSpec | "none"): Denial[] => {
+/** Attempts that left no name are denials all the same: a flood must not talk itself out of the record. */
+const unnamedDials = (count: number): Denial => ({
+  layer: "egress",
+  reason: "attempts_unnamed",
+  target: "more targets than the record holds",
+  count,
+})
+
+export const deniedAttempts = (attempts: Attempts, network: NetworkChannelSpec | "none"): Denial[] => {
   const counts = new Map<string, Denial>()
-  for (const attempt of attempts) {
+  for (const { attempt, count } of attempts.named) {
     if (served(attempt, network)) continue
     // A program talking to itself over loopback is nobody's egress.
     if (attempt.name === undefined && loopback(attempt.address)) continue
     const target = attempt.name ?? `${attempt.protocol === "udp" ? "udp://" : ""}${attempt.address}:${attempt.port}`
     const reason = attempt.name === undefined ? "address_not_allowed" : "host_not_allowed"
     const key = `${reason} ${target}`
-    counts.set(key, { layer: "egress", reason, target, count: (counts.get(key)?.count ?? 0) + 1 })
+    counts.set(key, { layer: "egress", reason, target, count: (counts.get(key)?.count ?? 0) + count })
   }
-  return [...counts.values()]
+  return [...counts.values(), ...(attempts.unnamed > 0 ? [unnamedDials(attempts.unnamed)] : [])]
 }

@@ -218,6 +218,7 @@ class Launcher {
     const roles = rolesOf(profile.network)
     const offered = await this.#nextSeat(roles)
     await this.#offer(offered, roles)
+    offered.seat.network.watch(profile.network)
     this.#serial += 1
     const id = this.#serial
     this.#sandboxes.set(id, { id, seat: offered.seat, profile, root, cancel: new AbortController() })

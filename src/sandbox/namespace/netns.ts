@@ -7,6 +7,7 @@
  * calling thread, synchronously.
  */
 import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs"
+import type { NetworkChannelSpec } from "../backend.ts"
 import {
   AF_INET,
   AF_INET6,
@@ -22,7 +23,7 @@ import {
   socket,
 } from "../sockets.ts"
 import { CLONE, ioctl, SyscallError, setns, unshare } from "../syscalls.ts"
-import { type Attempt, openTaps } from "./taps.ts"
+import { type Attempts, openTaps } from "./taps.ts"
 
 const AF_NETLINK = 16
 const SOCK_STREAM = 1
@@ -114,8 +115,10 @@ export interface NetworkNamespace {
   /** Make listening descriptors inside; the caller owns them. */
   listenTcp(address: string, port: number): number
   bindUdp(address: string, port: number): number
-  /** What was attempted so far, oldest first; bounded by the tap's buffer. */
-  attempts(): Attempt[]
+  /** A call with these listeners comes: keep a record of what it attempts beside them. */
+  watch(network: NetworkChannelSpec | "none"): void
+  /** What was attempted, once the call is over. */
+  attempts(): Attempts
   close(): void
 }
 
@@ -152,6 +155,7 @@ const finish = (home: number, fd: number): NetworkNamespace => {
     fd,
     listenTcp: (address, port) => open(SOCK_STREAM, address, port),
     bindUdp: (address, port) => open(SOCK_DGRAM, address, port),
+    watch: (network) => taps.watch(network),
     attempts: () => taps.read(),
     close() {
       taps.close()

@@ -1,17 +1,19 @@
 /**
- * Packet taps in a call's network namespace: each attempt to connect or to send a datagram, named.
+ * Packet taps in a call's network namespace: each attempt to connect or to send a datagram, named and counted.
  *
- * Guarantees: only attempts are let in, by a filter in the kernel; they are read once, after the call, so that nothing
- * is in the program's way. IPv4 and IPv6 alike.
+ * Guarantees: only attempts that may be denials are let in, by a filter in the kernel; they are read while the call
+ * runs and at its end, without being in the program's way. What a tap had no room for, or the record no room to name,
+ * is counted as `unnamed`: a flood may hide where it went, never that it went. IPv4 and IPv6 alike.
  * Assumes: CAP_NET_RAW over the namespace of the calling thread.
  */
 import { closeSync } from "node:fs"
 import ipaddr from "ipaddr.js"
-import { assemble, type Instruction, jump, statement } from "../classic-bpf.ts"
+import type { NetworkChannelSpec } from "../backend.ts"
 import {
   AF_INET,
   AF_INET6,
   attachSocketFilter,
+  droppedBy,
   recv,
   recvmsg,
   SOCK_CLOEXEC,
@@ -21,6 +23,7 @@ import {
   setsockopt,
   socket,
 } from "../sockets.ts"
+import { filterV4, filterV6 } from "./tap-filter.ts"
 
 const SO_RCVBUF = 8
 const IPPROTO_TCP = 6
@@ -28,6 +31,13 @@ const IPPROTO_UDP = 17
 const IPPROTO_IPV6 = 41
 const IPV6_RECVPKTINFO = 49
 const IPV6_PKTINFO = 50
+
+/** Targets that one call's record names; attempts at further ones are counted together. */
+export const maxTargets = 256
+/** How often the taps are emptied while a call runs. */
+const drainMs = 25
+/** Packets taken from one tap in one go; the rest waits for the next, so that a flood does not hold up other calls. */
+const maxPerTurn = 2048
 
 export interface Attempt {
   readonly protocol: "tcp" | "udp"
@@ -77,64 +87,85 @@ const readV6 =
     return attempt(protocol, `[${address}]`, data)
   }
 
-const [loadByte, loadHeaderLength, loadBehindHeader, and, isEqual, answer] = [0x30, 0xb1, 0x50, 0x54, 0x15, 0x06]
-const SYN = 0x02
-const SYN_ACK = 0x12
+const tapBufferBytes = 256 * 1024
 
-/** Segments that open a connection, SYN without ACK, once their flags are loaded. */
-const opensConnection = (...loadFlags: readonly Instruction[]): Buffer =>
-  assemble([
-    ...loadFlags,
-    statement(and, SYN_ACK),
-    jump(isEqual, SYN, 0, 1),
-    statement(answer, 0xffff),
-    statement(answer, 0),
-  ])
-/** The length of an IPv4 header comes from the packet itself; an IPv6 packet is shown without its header. */
-const opensConnectionV4 = opensConnection(statement(loadHeaderLength, 0), statement(loadBehindHeader, 13))
-const opensConnectionV6 = opensConnection(statement(loadByte, 13))
-
-const openTap = (family: number, protocol: number, filter?: Buffer): number => {
+const openTap = (family: number, protocol: number, filter: Buffer): number => {
   const tap = socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol)
-  setsockopt(tap, SOL_SOCKET, SO_RCVBUF, 256 * 1024)
-  if (filter !== undefined) attachSocketFilter(tap, filter)
+  setsockopt(tap, SOL_SOCKET, SO_RCVBUF, tapBufferBytes)
+  attachSocketFilter(tap, filter)
   if (family === AF_INET6) setsockopt(tap, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1)
   return tap
 }
 
+export interface Attempts {
+  readonly named: readonly { readonly attempt: Attempt; readonly count: number }[]
+  /** attempts that left no name: they came faster than they could be read, or at too many targets */
+  readonly unnamed: number
+}
 export interface Taps {
-  /** What was attempted so far, oldest first of each kind; bounded by the taps' buffers. */
-  read(): Attempt[]
+  /** The call that comes has these listeners: what they answer is not shown. From now on the taps are emptied. */
+  watch(network: NetworkChannelSpec | "none"): void
+  /** What was attempted so far, oldest first of each kind. The taps are not emptied any more by themselves. */
+  read(): Attempts
   close(): void
 }
 
 /** Taps in the network namespace of the calling thread; those for IPv6 where it is there. */
 export const openTaps = (ipv6: boolean): Taps => {
+  const v4 = {
+    tcp: openTap(AF_INET, IPPROTO_TCP, filterV4("tcp", "none")),
+    udp: openTap(AF_INET, IPPROTO_UDP, filterV4("udp", "none")),
+  }
   const taps = [
-    { tap: openTap(AF_INET, IPPROTO_TCP, opensConnectionV4), read: readV4 },
-    { tap: openTap(AF_INET, IPPROTO_UDP), read: readV4 },
+    { tap: v4.tcp, read: readV4 },
+    { tap: v4.udp, read: readV4 },
   ]
   if (ipv6)
     taps.push(
-      { tap: openTap(AF_INET6, IPPROTO_TCP, opensConnectionV6), read: readV6(IPPROTO_TCP) },
-      { tap: openTap(AF_INET6, IPPROTO_UDP), read: readV6(IPPROTO_UDP) },
+      { tap: openTap(AF_INET6, IPPROTO_TCP, filterV6("tcp")), read: readV6(IPPROTO_TCP) },
+      { tap: openTap(AF_INET6, IPPROTO_UDP, filterV6("udp")), read: readV6(IPPROTO_UDP) },
     )
-  return {
-    read() {
-      const found: Attempt[] = []
-      for (const { tap, read } of taps) {
-        for (;;) {
-          try {
-            const attempt = read(tap)
-            if (attempt !== undefined) found.push(attempt)
-          } catch {
-            break
-          }
+  const named = new Map<string, { readonly attempt: Attempt; count: number }>()
+  let unnamed = 0
+  const record = (attempt: Attempt): void => {
+    const key = `${attempt.protocol} ${attempt.address} ${attempt.port} ${attempt.name ?? ""}`
+    const known = named.get(key)
+    if (known !== undefined) known.count += 1
+    else if (named.size < maxTargets) named.set(key, { attempt, count: 1 })
+    else unnamed += 1
+  }
+  const drain = (): void => {
+    for (const { tap, read } of taps) {
+      for (let turn = 0; turn < maxPerTurn; turn += 1) {
+        try {
+          const attempt = read(tap)
+          if (attempt === undefined) unnamed += 1
+          else record(attempt)
+        } catch {
+          break
         }
       }
-      return found
+    }
+  }
+  let draining: NodeJS.Timeout | undefined
+  const stop = (): void => {
+    clearInterval(draining)
+    draining = undefined
+  }
+  return {
+    watch(network) {
+      attachSocketFilter(v4.tcp, filterV4("tcp", network))
+      attachSocketFilter(v4.udp, filterV4("udp", network))
+      draining ??= setInterval(drain, drainMs).unref()
+    },
+    read() {
+      stop()
+      drain()
+      const dropped = taps.reduce((sum, { tap }) => sum + droppedBy(tap), 0)
+      return { named: [...named.values()], unnamed: unnamed + dropped }
     },
     close() {
+      stop()
       for (const { tap } of taps) closeSync(tap)
     },
   }

@@ -115,4 +115,43 @@ must_fail("SO_BINDTODEVICE", lambda: s.setsockopt(socket.SOL_SOCKET, 25, b"eth0\
 must_fail("IP_TRANSPARENT", lambda: s.setsockopt(0, 19, 1))
 must_fail("the proxy's port from inside", lambda: socket.socket().bind(("127.0.0.1", 80)))`,
   },
+  {
+    name: "three thousand dials to itself do not push a dial to the world out of the record",
+    language: "python",
+    source: `
+def knock(address, port):
+    s = socket.socket(); s.setblocking(False); s.connect_ex((address, port)); s.close()
+knock("93.184.216.34", 443)
+for turn in range(3000): knock("127.0.0.1", 1024 + turn % 500)
+knock("93.184.216.35", 443)
+d = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for turn in range(3000): d.sendto(b"x" * 500, ("127.0.0.1", 9))
+may_fail(lambda: d.sendto(b"hello", ("1.1.1.1", 443)))`,
+    denied: [
+      "address_not_allowed 93.184.216.34:443",
+      "address_not_allowed 93.184.216.35:443",
+      "address_not_allowed udp://1.1.1.1:443",
+    ],
+  },
+  {
+    name: "three thousand dials to the call's own listeners do not push out a dial to the world either",
+    language: "python",
+    source: `
+def knock(address, port):
+    s = socket.socket(); s.setblocking(False); s.connect_ex((address, port)); s.close()
+for turn in range(3000): knock("198.18.1.%d" % (turn % 200), 443)
+knock("93.184.216.36", 22)`,
+    profile: { network: { proxyPort: 3128, transparentPorts: [443], dns: true } },
+    denied: ["address_not_allowed 93.184.216.36:22"],
+  },
+  {
+    name: "a flood of dials at ever new targets does not hide that there were more than the record names",
+    language: "python",
+    source: `
+def knock(address, port):
+    s = socket.socket(); s.setblocking(False); s.connect_ex((address, port)); s.close()
+for turn in range(5000): knock("93.184.%d.%d" % (turn // 200, 1 + turn % 200), 443)
+knock("10.9.8.7", 443)`,
+    denied: ["attempts_unnamed more targets than the record holds"],
+  },
 ]
