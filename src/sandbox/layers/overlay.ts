@@ -6,26 +6,13 @@
  * user, so that its private files work without the sandbox being root.
  * Assumes: mount rights in the calling process's mount namespace.
  */
-import { type ChildProcess, spawn } from "node:child_process"
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  readlinkSync,
-  statSync,
-  writeFileSync,
-} from "node:fs"
-import { once } from "node:events"
+import { chmodSync, chownSync, mkdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { type Identity, LayerUnavailable, type OwnerMaps } from "./owner-maps.ts"
 import { bindMapped, MNT_DETACH, MS, mount, SyscallError, umount } from "../syscalls.ts"
 
-export interface Identity {
-  readonly uid: number
-  readonly gid: number
-}
+export { type Identity, LayerUnavailable, OwnerMaps } from "./owner-maps.ts"
+
 export interface Layer {
   /** the real folder */
   readonly source: string
@@ -34,15 +21,6 @@ export interface Layer {
   readonly merged: string
   readonly xattrPrefix: "trusted" | "user"
   unmount(): void
-}
-
-/** Thrown when a folder cannot be layered; carries what to tell the caller. */
-export class LayerUnavailable extends Error {
-  readonly fix: string
-  constructor(message: string, fix: string) {
-    super(message)
-    this.fix = fix
-  }
 }
 
 /** Mount points strictly below a folder, from the text of /proc/self/mountinfo. */
@@ -54,60 +32,6 @@ export const mountsBelow = (mountinfo: string, folder: string): string[] => {
     .split("\n")
     .map((line) => unescape(line.split(" ")[4] ?? ""))
     .filter((point) => point !== folder && point.startsWith(prefix))
-}
-
-const identityMap = (from: number, to: number): string => {
-  const top = 0xfffffffe
-  const [low, high] = from < to ? [from, to] : [to, from]
-  const rows: (readonly [number, number, number])[] = [
-    [from, to, 1],
-    [0, 0, low],
-    [low + 1, low + 1, high - low - 1],
-    [high + 1, high + 1, top - high],
-  ]
-  return rows
-    .filter(([, , count]) => count > 0)
-    .map((row) => row.join(" "))
-    .join("\n")
-}
-
-/** User namespaces that map a folder's owner to the sandbox's user, one per owner, kept for the process's life. */
-export class OwnerMaps {
-  readonly #made = new Map<string, Promise<number>>()
-  get(owner: Identity, sandbox: Identity): Promise<number> {
-    const key = `${owner.uid}:${owner.gid}`
-    let made = this.#made.get(key)
-    if (made === undefined) {
-      made = makeOwnerMap(owner, sandbox)
-      this.#made.set(key, made)
-    }
-    return made
-  }
-  async dispose(): Promise<void> {
-    for (const made of this.#made.values()) closeSync(await made)
-    this.#made.clear()
-  }
-}
-
-const makeOwnerMap = async (owner: Identity, sandbox: Identity): Promise<number> => {
-  const holder: ChildProcess = spawn("/usr/bin/unshare", ["--user", "/bin/cat"], {
-    stdio: ["pipe", "pipe", "ignore"],
-    env: {},
-  })
-  try {
-    const pid = holder.pid
-    if (pid === undefined) throw new LayerUnavailable("unshare(1) could not be started", "install util-linux")
-    // cat answers only after unshare has entered the new namespace and become it.
-    holder.stdin?.write("\n")
-    await once(holder.stdout as NodeJS.ReadableStream, "data")
-    if (readlinkSync(`/proc/${pid}/ns/user`) === readlinkSync("/proc/self/ns/user"))
-      throw new LayerUnavailable("no user namespace could be made", "see `caisson doctor`")
-    writeFileSync(`/proc/${pid}/uid_map`, identityMap(owner.uid, sandbox.uid))
-    writeFileSync(`/proc/${pid}/gid_map`, identityMap(owner.gid, sandbox.gid))
-    return openSync(`/proc/${pid}/ns/user`, "r")
-  } finally {
-    holder.kill("SIGKILL")
-  }
 }
 
 export interface LayerOptions {
