@@ -126,7 +126,7 @@ function readCliSpec(front: JsonObject, context: Context): CliSpec {
       `\`${shown(bin)}\` leads elsewhere`,
       "write a program name, or a path inside the manifest's folder",
     )
-  checkArgv(texts(front, "bin_args"), "bin_args", context)
+  checkArgv(texts(front, "bin_args"), "bin_args", context, [bin])
   return {
     bin,
     binArgs: texts(front, "bin_args"),
@@ -210,7 +210,16 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
     version,
     major: majorOf(version),
     driverKind: kind,
-    implements: readImplements(front, defined({ sandbox: cli?.sandbox, egress: network.egress }), origin, context),
+    implements: readImplements(
+      front,
+      defined({
+        sandbox: cli?.sandbox,
+        egress: network.egress,
+        command: cli === undefined ? undefined : [cli.bin, ...cli.binArgs],
+      }),
+      origin,
+      context,
+    ),
     install: install?.methods ?? [],
     versionCheck: readVersionCheck(front, context),
     auth: readAuth(front, cli, context),

@@ -11,6 +11,7 @@ import { readEgressList } from "./egress-block.ts"
 import { intersectEgress } from "./egress-entry.ts"
 import type { EgressEntry } from "./egress-entry.ts"
 import { defined, object, optionalNumber, optionalObject, optionalText, text, texts } from "./fields.ts"
+import { programTexts } from "./program-text.ts"
 import { narrowSandbox } from "./sandbox.ts"
 import { readRetry } from "./tool.ts"
 import type { CliSandbox, Implementation, JsonObject, JsonValue, OutputFormat } from "./types.ts"
@@ -22,15 +23,34 @@ const SHELL_TEXT = /\$\(/
 const SHELL_LIKE = /\s(?:&&|\|\|?|;|>>?)\s/
 
 export interface DriverSide {
+  /** `bin` and `bin_args`: what the tool's arguments stand behind */
+  readonly command?: readonly string[]
   readonly sandbox?: CliSandbox
   readonly egress: readonly EgressEntry[]
 }
 
-/** Arguments as they stand in a manifest: no shell syntax, no secrets. */
-export function checkArgv(argv: readonly string[], path: string, context: Context): void {
+const TEMPLATE = /\$\{[^}]*\}/g
+
+/** Which of the arguments a program of the command reads as code: there, shell syntax is no accident. */
+function readAsCode(command: readonly string[], argv: readonly string[]): ReadonlySet<number> {
+  const words = [...command, ...argv].map((text, i) => {
+    const prefix = text.replace(/\$\{.*$/s, "")
+    return { prefix, i: i - command.length, ...(prefix === text ? { texts: [text] } : {}) }
+  })
+  return new Set(programTexts(words).texts.map((each) => each.word.i))
+}
+
+/** Arguments as they stand in a manifest: no shell syntax where no shell runs, no secrets. */
+export function checkArgv(
+  argv: readonly string[],
+  path: string,
+  context: Context,
+  command: readonly string[] = [],
+): void {
+  const code = readAsCode(command, argv)
   argv.forEach((template, i) => {
     const at = joinPath(path, i)
-    const literal = template.replaceAll(/\$\{[^}]*\}/g, "")
+    const literal = code.has(i) ? "" : template.replaceAll(TEMPLATE, "")
     if (SHELL_OPERATOR.test(template) || SHELL_TEXT.test(literal)) {
       context.report.error(
         "argv-shell",
@@ -67,7 +87,7 @@ function readCliPart(
 ): Implementation["cli"] | undefined {
   if (block === undefined) return undefined
   const argv = texts(block, "argv")
-  checkArgv(argv, `${path}.argv`, context)
+  checkArgv(argv, `${path}.argv`, context, side.command)
   const stdin = optionalText(block, "stdin")
   const narrowing = optionalObject(block, "sandbox")
   const network = narrowing === undefined ? undefined : optionalObject(narrowing, "network")

@@ -100,3 +100,33 @@ describe("caisson validate", () => {
     expect((await validate(join(room.folder, "missing"))).code).toBe(2)
   })
 })
+
+describe("a driver that puts an input into `sh -c`", () => {
+  const shell = (argv: string): string =>
+    `name: S\nid: shelly\ndescription: Runs a shell.\nversion: 1.0.0\nkind: cli\nbin: sh\n` +
+    `install: [{ method: apt, package: dash }]\nversion_check: { cmd: sh --version, parse: '(\\d+\\.\\d+)', range: '*' }\n` +
+    `sandbox: { network: { egress: [], ingress: [] }, fs: { read: ["**"], write: [], deny: [] }, exec: { allow: false, spawn: [] }, env: { pass: [], set: {} } }\n` +
+    `implements: [{ tool: ./TOOL.md, version: ^1.0.0, metadata: { cli: { argv: ${argv} } } }]`
+  const withInput = tool.replace(
+    "{ type: object }",
+    "{ type: object, required: [q], properties: { q: { type: string } } }",
+  )
+
+  test.each(["--strict", "--json"])("is refused with %s, and nobody says that no shell reads it", async (flag) => {
+    write("TOOL.md", withInput)
+    const file = write("DRIVER.md", shell('[-c, "grep ${input.q} notes | head && true"]'))
+    const { code, report } = await validate(room.folder, flag)
+    expect(code).toBe(2)
+    expect(report.diagnostics.map((each) => [each.rule, each.severity, each.file])).toEqual([
+      ["template-program-text", "error", file],
+    ])
+  })
+
+  test("passes where the input is an argument of the fixed program", async () => {
+    write("TOOL.md", withInput)
+    write("DRIVER.md", shell(`[-c, 'grep -e "$1" notes | head; echo $(date)', sh, "\${input.q}"]`))
+    const { code, report } = await validate(room.folder, "--strict")
+    expect(report.diagnostics).toEqual([])
+    expect(code).toBe(0)
+  })
+})

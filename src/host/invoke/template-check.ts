@@ -23,6 +23,8 @@ export interface ValuePiece {
   /** the author's text for an absent value: the filter's, else the contract's `default` */
   readonly fallback?: string
   readonly json: boolean
+  /** no free text: one of a list, a number or a boolean */
+  readonly closed: boolean
   /** the texts that the contract allows, where it lists them */
   readonly allowed?: ReadonlySet<string>
 }
@@ -184,6 +186,7 @@ class Checker {
       type: "value",
       path,
       json,
+      closed: isClosed(facts),
       ...(fallback === undefined ? {} : { fallback }),
       ...(facts.allowed === undefined ? {} : { allowed: facts.allowed }),
     }

@@ -8,6 +8,7 @@
 import { checkEntry } from "../../manifest/binding.ts"
 import type { Diagnostic, DriverContract, Implementation, ToolContract } from "../../manifest/types.ts"
 import { satisfies } from "../../manifest/version.ts"
+import { checkProgramText } from "../invoke/program-text-check.ts"
 import { compileArgv, compileStdin, type TemplateScope } from "../invoke/template.ts"
 import { isTransform, transformNames } from "../resolver/mapping.ts"
 import type { Binding, Refusal } from "./types.ts"
@@ -59,13 +60,20 @@ const compileEntry = (
   const argv = compileArgv(implementation.cli?.argv ?? [], scope, place("argv"))
   const text = implementation.cli?.stdin
   const stdin = text === undefined ? undefined : compileStdin(text, scope, place("stdin"))
+  const command = [driver.cli?.bin ?? driver.id, ...(driver.cli?.binArgs ?? [])]
+  const code = argv.ok
+    ? checkProgramText(command, argv.program, stdin?.ok === true ? stdin.program : undefined, {
+        argv: place("argv"),
+        stdin: place("stdin"),
+      })
+    : []
   return {
     binding: {
       ...binding,
       ...(argv.ok ? { argv: argv.program } : {}),
       ...(stdin?.ok === true ? { stdin: stdin.program } : {}),
     },
-    diagnostics: [...argv.diagnostics, ...(stdin?.diagnostics ?? [])],
+    diagnostics: [...argv.diagnostics, ...(stdin?.diagnostics ?? []), ...code],
   }
 }
 
