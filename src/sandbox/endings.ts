@@ -25,11 +25,30 @@ const signalNames: Readonly<Record<number, string>> = {
   31: "SIGSYS",
 }
 
-export const endingOfExit = (
-  code: number,
-  profile: SandboxProfile,
-  refused: { readonly pids: number; readonly diskFull: () => boolean },
-): Ending => {
+/**
+ * The kernel's own limit of CPU time, in seconds and for each process. Where the tree's time is watched it is only a
+ * backstop and lies above the limit, so that what ends the call is the limit and not a bare SIGKILL.
+ */
+export const cpuBackstop = (
+  cpuMs: number | undefined,
+  watched: boolean,
+): readonly { readonly soft: number; readonly hard: number }[] => {
+  if (cpuMs === undefined) return []
+  const soft = Math.max(1, Math.ceil(cpuMs / 1000)) + (watched ? 1 : 0)
+  return [{ soft, hard: soft + 1 }]
+}
+
+/** What the kernel counted and refused by the end of a call. */
+export interface Refused {
+  readonly pids: number
+  /** CPU time of the whole tree, where it is known */
+  readonly cpuMs: number | undefined
+  readonly diskFull: () => boolean
+}
+
+export const endingOfExit = (code: number, profile: SandboxProfile, refused: Refused): Ending => {
+  const most = profile.limits.cpuMs
+  if (most !== undefined && refused.cpuMs !== undefined && refused.cpuMs > most) return { by: "limit", limit: "cpu" }
   if (code === 0) return { by: "exit", code }
   const signal = code > 128 ? signalNames[code - 128] : undefined
   if (signal === "SIGSYS" && !profile.executables.children) return { by: "exec-denied" }

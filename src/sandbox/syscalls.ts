@@ -61,7 +61,7 @@ const declarations = {
   unlockpt: "int unlockpt(int fd)",
   ptsname_r: "int ptsname_r(int fd, _Out_ void *name, size_t length)",
   pipe2: "int pipe2(_Out_ void *fds, int flags)",
-  waitpid: "int waitpid(int pid, _Out_ int *status, int options)",
+  wait4: "int wait4(int pid, _Out_ int *status, int options, _Out_ void *usage)",
 } as const
 type Name = keyof typeof declarations
 
@@ -283,11 +283,19 @@ export const makePipe = (): { read: number; write: number } => {
   return { read: descriptors.readInt32LE(0), write: descriptors.readInt32LE(4) }
 }
 
-/** Reap one child by pid: true once it is gone. It does not block. */
-export const reap = (pid: number): boolean => {
+/**
+ * Reap one child by pid, without blocking: undefined while it lives. Once it is gone, the CPU time that it and all
+ * its reaped descendants used, where the child was still there to be asked.
+ */
+export const reap = (pid: number): { readonly cpuMs: number | undefined } | undefined => {
   const WNOHANG = 1
-  const result = native("waitpid")(pid, [0], WNOHANG)
-  return result === pid || (result < 0 && errnoName(koffi.errno()) === "ECHILD")
+  const usage = Buffer.alloc(144)
+  const result = native("wait4")(pid, [0], WNOHANG, usage)
+  if (result === pid) {
+    const [user, system] = [0, 16].map((at) => usage.readBigInt64LE(at) * 1_000_000n + usage.readBigInt64LE(at + 8))
+    return { cpuMs: Number((user ?? 0n) + (system ?? 0n)) / 1000 }
+  }
+  return result < 0 && errnoName(koffi.errno()) === "ECHILD" ? { cpuMs: undefined } : undefined
 }
 
 /** A handle on one process that never names another, even once its number is used again. The caller closes it. */

@@ -8,7 +8,7 @@
 import { closeSync, constants, openSync } from "node:fs"
 import { setTimeout as delay } from "node:timers/promises"
 import type { Captured, Ending, Job, SandboxProfile } from "../backend.ts"
-import { endingOfExit } from "../endings.ts"
+import { cpuBackstop, endingOfExit } from "../endings.ts"
 import { capture } from "../namespace/capture.ts"
 import type { GroupUsage } from "../namespace/cgroup.ts"
 import type { Terminal } from "../namespace/terminal.ts"
@@ -50,9 +50,7 @@ const wireJob = (profile: SandboxProfile, job: Job, filter: Uint8Array): WireJob
   env: { ...profile.env, PWD: "/workspace" },
   limits: [
     { resource: RLIMIT.FSIZE, value: BigInt(profile.limits.diskBytes) },
-    ...(profile.limits.cpuMs === undefined
-      ? []
-      : [{ resource: RLIMIT.CPU, value: BigInt(Math.max(1, Math.ceil(profile.limits.cpuMs / 1000))) }]),
+    ...cpuBackstop(profile.limits.cpuMs, true).map(({ hard }) => ({ resource: RLIMIT.CPU, value: BigInt(hard) })),
   ],
   tty: profile.tty,
 })
@@ -71,7 +69,7 @@ export const endingOf = (
   if (status.word !== "ended")
     return { by: "infrastructure", message: status.word === "failed" ? status.message : "the bridge lost its place" }
   const code = status.signal > 0 ? 128 + status.signal : status.code
-  return endingOfExit(code, profile, { pids: usage.pidsRefused, diskFull })
+  return endingOfExit(code, profile, { pids: usage.pidsRefused, cpuMs: usage.cpuMs, diskFull })
 }
 
 const gone = async (parked: ParkedContainer): Promise<boolean> => {

@@ -6,7 +6,7 @@
  */
 import { closeSync } from "node:fs"
 import type { Captured, Ending, Job, SandboxProfile } from "../backend.ts"
-import { endingOfExit } from "../endings.ts"
+import { cpuBackstop, endingOfExit } from "../endings.ts"
 import { pidfdKill, pidfdOpen, prlimit, RLIMIT } from "../syscalls.ts"
 import type { Identity } from "../layers/overlay.ts"
 import { bwrapArguments, shellWord, type SlotPaths } from "./bwrap-arguments.ts"
@@ -60,7 +60,7 @@ const startScript = (job: Job, profile: SandboxProfile, grouped: boolean, slave:
   const other = profile.executables.children ? descriptor.filterWithoutChildren : descriptor.filterWithChildren
   const lines = [
     `ulimit -n ${limits.openFiles}; ulimit -f ${Math.ceil(limits.diskBytes / ulimitBlock)}`,
-    ...(limits.cpuMs === undefined ? [] : [`ulimit -t ${Math.max(1, Math.ceil(limits.cpuMs / 1000))}`]),
+    ...cpuBackstop(limits.cpuMs, grouped).map(({ soft, hard }) => `ulimit -S -t ${soft}; ulimit -H -t ${hard}`),
     ...(grouped ? [] : [`ulimit -d ${Math.ceil(limits.memoryBytes / 1024)}`]),
   ]
   // The shell reads this script from descriptor 0, so that one changes in the very last command only.
@@ -157,12 +157,13 @@ export const sealedRun = async ({
   try {
     const exit = await seat.exited
     endNamespace()
-    await treeGone(seat, status.childPid)
+    const treeCpuMs = await treeGone(seat, status.childPid)
     terminal?.output.once("error", () => undefined)
     await Promise.all([stdout.ended, stderr.ended])
     const wallMs = Number(process.hrtime.bigint() - started) / 1e6
     const usage = seat.group?.usage()
-    const ending = stopped ?? endingOf({ exit, status, usage, profile, stderr: stderr.result(), diskFull })
+    const cpuMs = usage?.cpuMs ?? treeCpuMs
+    const ending = stopped ?? endingOf({ exit, status, usage, cpuMs, profile, stderr: stderr.result(), diskFull })
     return { ending, stdout: stdout.result(), stderr: stderr.result(), wallMs, usage }
   } finally {
     if (first !== undefined) closeSync(first)
@@ -177,16 +178,17 @@ interface Ended {
   readonly exit: { code: number | null; signal: NodeJS.Signals | null }
   readonly status: Status
   readonly usage: GroupUsage | undefined
+  readonly cpuMs: number | undefined
   readonly profile: SandboxProfile
   readonly stderr: Captured
   readonly diskFull: DiskFull
 }
 /** bubblewrap reports an exit code only for a program that it got to start. */
-const endingOf = ({ exit, status, usage, profile, stderr, diskFull }: Ended): Ending => {
+const endingOf = ({ exit, status, usage, cpuMs, profile, stderr, diskFull }: Ended): Ending => {
   if (usage?.outOfMemory === true) return { by: "limit", limit: "memory" }
   if (exit.signal !== null) return { by: "infrastructure", message: `the sandbox was killed by ${exit.signal}` }
   const said = Buffer.from(stderr.bytes).toString("utf8", 0, 600).trim()
   if (status.exitCode === undefined)
     return { by: "infrastructure", message: `the sandbox did not start: ${said === "" ? `exit ${exit.code}` : said}` }
-  return endingOfExit(status.exitCode, profile, { pids: usage?.pidsRefused ?? 0, diskFull })
+  return endingOfExit(status.exitCode, profile, { pids: usage?.pidsRefused ?? 0, cpuMs, diskFull })
 }

@@ -35,14 +35,17 @@ const pause = (tries: number): Promise<unknown> =>
   tries < 20 ? new Promise((resolve) => setImmediate(resolve)) : delay(1)
 
 /** Wait until the sandbox's first process is reaped: its namespace is then empty. */
-const namespaceGone = async (first: number): Promise<void> => {
-  for (let tries = 0; !reap(first); tries += 1) {
+const namespaceGone = async (first: number): Promise<number | undefined> => {
+  for (let tries = 0; ; tries += 1) {
+    const reaped = reap(first)
+    if (reaped !== undefined) return reaped.cpuMs
     if (tries === 20) kill(first)
     await pause(tries)
   }
 }
 
-export const treeGone = async (seat: Seat, first: number | undefined): Promise<void> => {
+/** Resolves with the CPU time that the tree used, where the kernel told it. */
+export const treeGone = async (seat: Seat, first: number | undefined): Promise<number | undefined> => {
   if (first !== undefined) return namespaceGone(first)
   const network = readlinkSync(`/proc/self/fd/${seat.network.fd}`)
   const seen = new Set<number>()
@@ -52,8 +55,8 @@ export const treeGone = async (seat: Seat, first: number | undefined): Promise<v
       seen.add(pid)
       kill(pid)
     }
-    for (const pid of seen) if (reap(pid)) seen.delete(pid)
-    if (left.length === 0) return
+    for (const pid of seen) if (reap(pid) !== undefined) seen.delete(pid)
+    if (left.length === 0) return undefined
     await pause(tries)
   }
 }

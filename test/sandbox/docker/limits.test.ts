@@ -66,9 +66,10 @@ engineSuite("limits of a call in a container", engine, () => {
     expect(exited.writes.bytes).toBeLessThanOrEqual(8 * mebibyte)
   })
 
-  it("stops a program that uses up its processor time", async () => {
-    const { exited } = await place.run(["/usr/bin/perl", "-e", "1 while 1"], { limits: { cpuMs: 300 } })
+  it.each([1000, 300])("stops a program that uses up %d ms of processor time and names the limit", async (cpuMs) => {
+    const { exited } = await place.run(["/usr/bin/perl", "-e", "1 while 1"], { limits: { cpuMs } })
     expect(exited.ending).toEqual({ by: "limit", limit: "cpu" })
+    expect(exited.denied).toEqual([{ layer: "limit", reason: "cpu", target: `${cpuMs} ms of CPU`, count: 1 }])
   })
 
   it("keeps output up to its cap, counts the rest and says so", async () => {
