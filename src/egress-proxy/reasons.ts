@@ -90,9 +90,12 @@ export const reasons = Object.freeze({
     "the Host header names another host than the connection",
     "send the Host of the host that was dialled",
   ),
-  upgrade_not_allowed: deny("only WebSocket upgrades are passed", "use HTTP/1.1 without Upgrade, or a WebSocket"),
+  upgrade_not_allowed: deny(
+    "the WebSocket handshake is not a proper one",
+    "send a GET without a body, `Connection: Upgrade`, `Upgrade: websocket` and one Sec-WebSocket-Key",
+  ),
   read_only: deny(
-    "the contract declares no network mutation, so only GET, HEAD and OPTIONS may be sent",
+    "the contract declares no network mutation, so only GET, HEAD and OPTIONS may be sent, and nothing that overrides them",
     "declare a `network:` or `external:` mutation in the tool's contract",
   ),
   secret_misuse: deny(
@@ -141,7 +144,6 @@ export const reasons = Object.freeze({
   bad_framing: malformed("the length of the request body is ambiguous", framing),
   bad_chunk: malformed("the chunked body is malformed", framing),
   connect_body: malformed("CONNECT has no body", "leave out Content-Length and Transfer-Encoding"),
-  h2c: malformed("HTTP/2 without TLS is not spoken", "speak HTTP/1.1 to the proxy"),
   bad_expect: malformed("only `Expect: 100-continue` is understood", "leave out Expect", 417),
   head_too_large: malformed("the request head is too large", "send fewer or shorter headers", 431),
   head_timeout: malformed("the request head did not arrive in time", "send the request head at once", 408),

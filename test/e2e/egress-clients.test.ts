@@ -246,6 +246,26 @@ public class Main { public static void main(String[] a) throws Exception { for (
     expect(verdicts).toEqual(allowed("plain.test"))
     expect(verdicts).toEqual(denied("evil.test"))
   })
+
+  const modern = `import java.net.URI; import java.net.http.*;
+public class Main { public static void main(String[] a) throws Exception {
+  var client = HttpClient.newHttpClient();
+  for (var request : new HttpRequest[] { HttpRequest.newBuilder(URI.create(a[0] + "g")).build(), HttpRequest.newBuilder(URI.create(a[0] + "p")).POST(HttpRequest.BodyPublishers.ofString("body")).build() }) {
+    var answer = client.send(request, HttpResponse.BodyHandlers.ofString());
+    System.out.println(answer.statusCode() + " " + answer.version() + " " + answer.body());
+  } } }`
+  it("HttpClient offers HTTP/2 without TLS by itself, and is served GET and POST", async () => {
+    const start =
+      "import os, sys; open('/tmp/Main.java', 'w').write(sys.stdin.read()); os.execv('/usr/bin/java', ['java', '-Xmx256m', '-XX:-UsePerfData', '/tmp/Main.java', *sys.argv[1:]])"
+    const ran = await occupant.run(["/usr/bin/python3", "-c", start, "http://plain.test/"], {
+      stdin: modern,
+      seconds: 50,
+    })
+    expect(ran.stdout).toMatch(/^200 HTTP_1_1 [^]*served \/g[^]*\n200 HTTP_1_1 [^]*served \/p/)
+    expect(verdicts.filter(({ protocol }) => protocol !== "dns").every(({ decision }) => decision === "allow")).toBe(
+      true,
+    )
+  })
 })
 
 const chromium = ["/usr/lib/chromium/chromium", "/usr/lib/chromium-browser/chromium-browser"].find((path) =>

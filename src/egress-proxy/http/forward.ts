@@ -10,6 +10,7 @@ import { type ClientRequest, request as httpRequest } from "node:http"
 import type { BodyStep } from "../secrets/body.ts"
 import { createBodyReader } from "./body.ts"
 import type { Answer, Exchange, ForwardResult, Sent } from "./exchange.ts"
+import { emptyBody } from "./framing.ts"
 import type { Header } from "./head.ts"
 import { respond, unsent } from "./respond.ts"
 import { upgrade } from "./websocket.ts"
@@ -54,8 +55,9 @@ export async function forward(exchange: Exchange): Promise<ForwardResult> {
   }
 }
 
-function upstreamHeaders({ framing, host, headers }: Exchange): Header[] {
+function upstreamHeaders({ head, framing, host, headers, off }: Exchange): Header[] {
   const lines: Header[] = [["Host", host], ...headers]
+  if (framing.body.kind === "none" && !off.has("method.empty-body")) lines.push(...emptyBody(head.method))
   if (framing.body.kind === "bytes") lines.push(["Content-Length", String(framing.body.length)])
   if (framing.body.kind === "chunked") lines.push(["Transfer-Encoding", "chunked"])
   if (framing.websocket) lines.push(["Connection", "Upgrade"], ["Upgrade", "websocket"])

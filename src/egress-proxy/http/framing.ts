@@ -1,11 +1,11 @@
 /**
  * How long a request's body is, and which headers pass.
  *
- * Guarantees: a length is a plain decimal or exactly `chunked`, never both; anything else is refused. Hop-by-hop
- * headers, those that `Connection` nominates, proxy headers, `Via` and our own `x-caisson-*` never pass in either
- * direction. Framing headers are never copied: the writer makes its own.
+ * Guarantees: a length is a plain decimal or exactly `chunked`, never both; anything else is refused. Framing headers
+ * are never copied: the writer makes its own. An offer to change the protocol is heeded for WebSockets alone; any
+ * other (HTTP/2 without TLS, which Java and curl offer by themselves) is left out and the request passes as it is.
  */
-import { hopByHop } from "./hop-by-hop.ts"
+import { crossing } from "./hop-by-hop.ts"
 import type { ReasonCode } from "../reasons.ts"
 import { everyRule, firstBroken, type Rule, type RulesOff } from "../rules.ts"
 import { type Header, type RequestHead, valuesOf } from "./head.ts"
@@ -57,16 +57,9 @@ export const framingRules: readonly Rule<RequestHead>[] = [
     broken: (head) => head.version === "1.0" && valuesOf(head, "transfer-encoding").length > 0,
   },
   {
-    name: "upgrade.h2c",
-    code: "h2c",
-    broken: (head) =>
-      tokens(valuesOf(head, "upgrade")).some((token) => token.startsWith("h2")) ||
-      valuesOf(head, "http2-settings").length > 0,
-  },
-  {
-    name: "upgrade.websocket-only",
+    name: "upgrade.websocket",
     code: "upgrade_not_allowed",
-    broken: (head) => valuesOf(head, "upgrade").length > 0 && !isWebSocket(head),
+    broken: (head) => tokens(valuesOf(head, "upgrade")).includes("websocket") && !isWebSocket(head),
   },
   {
     name: "expect.continue-only",
@@ -112,30 +105,20 @@ export function frame(
     value: {
       body,
       expectContinue: head.version === "1.1" && valuesOf(head, "expect").length > 0,
-      websocket: valuesOf(head, "upgrade").length > 0,
+      websocket: isWebSocket(head),
       keepAlive: head.version === "1.1" && !connection.includes("close"),
     },
   }
 }
 
-/** Never passed on, whoever sent them. */
-const dropped: ReadonlySet<string> = new Set([...hopByHop, "host", "content-length"])
-const droppedPrefix = /^(proxy-|x-caisson-)/
+/** What goes on to the other side; the writer adds its own Host and framing. */
+export const passedHeaders = (headers: readonly Header[], off: RulesOff = everyRule): Header[] =>
+  crossing(headers, off).filter(([name]) => !rewritten.has(name.toLowerCase()))
 
-export function passedHeaders(headers: readonly Header[], off: RulesOff = everyRule): Header[] {
-  const nominated = new Set(
-    off.has("headers.nominated")
-      ? []
-      : tokens(headers.filter(([name]) => name.toLowerCase() === "connection").map(([, value]) => value)),
-  )
-  return headers.filter(([name]) => {
-    const key = name.toLowerCase()
-    if (nominated.has(key)) return false
-    if (droppedPrefix.test(key)) return off.has(key.startsWith("proxy-") ? "headers.proxy" : "headers.own")
-    return (
-      !dropped.has(key) ||
-      (off.has("headers.hop-by-hop") &&
-        !["host", "content-length", "transfer-encoding", "connection", "upgrade"].includes(key))
-    )
-  })
-}
+const rewritten: ReadonlySet<string> = new Set(["host", "content-length"])
+
+/** Methods that are sent without any length when they have no body; all others say that it is empty. */
+const bodiless: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "DELETE", "TRACE"])
+
+/** Without it Node would frame an empty body as chunked, which some servers refuse. */
+export const emptyBody = (method: string): readonly Header[] => (bodiless.has(method) ? [] : [["Content-Length", "0"]])

@@ -9,8 +9,10 @@ import type { Authority } from "../authority.ts"
 import { decide } from "../decide.ts"
 import type { CompiledPolicy } from "../policy.ts"
 import type { ReasonCode } from "../reasons.ts"
+import type { RulesOff } from "../rules.ts"
 import { frame, type Framing } from "./framing.ts"
 import { parseHead, type RequestHead } from "./head.ts"
+import { isOverridden, isSafeMethod } from "./method.ts"
 import { askedInside, askedOfProxy } from "./target.ts"
 
 export type Judged =
@@ -46,7 +48,7 @@ export function judgeRequest(policy: CompiledPolicy, bytes: Buffer, headerLines:
   const refuse = (code: ReasonCode): Judged => ({ kind: "refused", code, authority, head, framing })
   if (inside === undefined && isForTls(policy, authority) && !off.has("target.tls-port"))
     return refuse("protocol_mismatch")
-  if (policy.source.readOnlyHttp === "enforce" && !isSafe(head, framing) && !off.has("method.read-only"))
+  if (policy.source.readOnlyHttp === "enforce" && !isSafe(head, framing, path, off) && !off.has("method.read-only"))
     return refuse("read_only")
   // Only an intercepted connection has proven its host, so in the clear no placeholder is in its place.
   const secrets = policy.substitutions.apply({ method: head.method, host: "", target: path, headers: head.headers })
@@ -54,9 +56,9 @@ export function judgeRequest(policy: CompiledPolicy, bytes: Buffer, headerLines:
   return { kind: "exchange", authority, path, head, framing }
 }
 
-const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"])
-export const isSafe = (head: RequestHead, framing: Framing): boolean =>
-  safeMethods.has(head.method) && !framing.websocket
+/** Does this only read? A WebSocket never does, since anything can be sent over it. */
+export const isSafe = (head: RequestHead, framing: Framing, path: string, off: RulesOff): boolean =>
+  isSafeMethod(head.method) && !framing.websocket && (off.has("method.override") || !isOverridden(head.headers, path))
 
 /** Is plain HTTP asked of a port that this policy declares for TLS? */
 function isForTls(policy: CompiledPolicy, authority: Authority): boolean {

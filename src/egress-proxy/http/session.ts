@@ -87,7 +87,7 @@ async function exchange(
   const { authority, head, framing } = judged
   const { off, source: policy, substitutions } = gate.policy
   const protocol: Protocol = framing.websocket ? "websocket" : "http"
-  const report = policy.readOnlyHttp === "report" && !isSafe(head, framing) ? "read_only" : undefined
+  const report = policy.readOnlyHttp === "report" && !isSafe(head, framing, judged.path, off) ? "read_only" : undefined
   const through = opened ?? (await gate.open({ protocol, target: authority, client: source, report }))
   if (!through.ok) return answerRefusal(options, through.verdict, head, framing)
   // The tunnel's own allow was recorded before this request was seen.

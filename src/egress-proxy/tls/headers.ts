@@ -1,14 +1,5 @@
-/**
- * Header lists as they cross an intercepting proxy.
- *
- * Guarantees: order, spelling and repetition of what is kept are kept. Hop-by-hop headers, those that `Connection`
- * nominates, `Proxy-*`, `Via`, `Alt-Svc` (another way to the host, around the proxy) and this product's own control
- * headers never cross, in either direction. Pure.
- */
-import { hopByHop } from "../http/hop-by-hop.ts"
+/** Header lists as Node's parser hands them out. Pure. */
 import type { HeaderPair } from "../secrets/substitute.ts"
-
-const dropped: ReadonlySet<string> = new Set(hopByHop)
 
 export function pairsOf(rawHeaders: readonly string[]): readonly HeaderPair[] {
   const pairs: HeaderPair[] = []
@@ -29,13 +20,3 @@ export const membersOf = (pairs: readonly HeaderPair[], name: string): readonly 
     .flatMap((value) => value.split(","))
     .map((member) => member.trim().toLowerCase())
     .filter((member) => member !== "")
-
-export function endToEnd(pairs: readonly HeaderPair[]): readonly HeaderPair[] {
-  const nominated = new Set(membersOf(pairs, "connection"))
-  return pairs.filter(([name]) => {
-    const lower = name.toLowerCase()
-    return (
-      !dropped.has(lower) && !nominated.has(lower) && !lower.startsWith("proxy-") && !lower.startsWith("x-caisson-")
-    )
-  })
-}

@@ -10,7 +10,9 @@
 import type { ReasonCode } from "../reasons.ts"
 import type { BodyStep } from "../secrets/body.ts"
 import type { HeaderPair, MisusePlace, Substitutions } from "../secrets/substitute.ts"
-import { endToEnd, membersOf, pairsOf, valuesOf } from "./headers.ts"
+import { crossing } from "../http/hop-by-hop.ts"
+import { isOverridden, isSafeMethod } from "../http/method.ts"
+import { membersOf, pairsOf, valuesOf } from "./headers.ts"
 
 export interface RequestHead {
   readonly method: string
@@ -54,7 +56,6 @@ export type HeadVerdict =
     }
   | { readonly ok: false; readonly refusal: Refusal }
 
-const safeMethods = new Set(["GET", "HEAD", "OPTIONS"])
 const refusedMethods = new Set(["CONNECT", "TRACE", "TRACK", "PRI"])
 /** written anew for the upstream */
 const rewritten = new Set(["host", "content-length", "expect"])
@@ -84,13 +85,13 @@ export function judgeHead(head: RequestHead, rules: InterceptRules): HeadVerdict
     }
     if (body.kind !== "none") return no("bad_framing", "a WebSocket handshake has no body")
   }
-  const safe = !head.upgrade && safeMethods.has(head.method)
+  const safe = !head.upgrade && isSafeMethod(head.method) && !isOverridden(pairs, head.url)
   if (!safe && rules.readOnlyHttp === "enforce") return no("read_only")
 
   // All headers are looked at, also those that are not forwarded: a placeholder in one is a misuse all the same.
   const all = rules.substitutions.apply({ method: head.method, host: name, target: head.url, headers: pairs })
   if (!all.ok) return { ok: false, refusal: misuse(all.where, all.placeholder) }
-  const replaced = endToEnd(all.headers).filter(([key]) => !rewritten.has(key.toLowerCase()))
+  const replaced = crossing(all.headers).filter(([key]) => !rewritten.has(key.toLowerCase()))
   return {
     ok: true,
     kind: head.upgrade ? "websocket" : "http",

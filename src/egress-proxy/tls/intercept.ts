@@ -17,6 +17,7 @@ import type { ReasonCode } from "../reasons.ts"
 import type { Verdict } from "../types.ts"
 import type { CallAuthority, Leaf } from "./authority.ts"
 import { deniedResponse } from "./denied.ts"
+import { membersOf, pairsOf } from "./headers.ts"
 import { judgeHead, type HeadVerdict, type InterceptRules, type Refusal } from "./intercept-request.ts"
 import { relayRequest } from "./relay-request.ts"
 import { relayWebSocket } from "./relay-websocket.ts"
@@ -275,7 +276,13 @@ const parserReasons: Readonly<Record<string, ReasonCode>> = {
 }
 
 function strictServer(limits: InterceptLimits): Server {
-  const server = createServer({ insecureHTTPParser: false, requireHostHeader: false, maxHeaderSize: limits.headBytes })
+  const server = createServer({
+    insecureHTTPParser: false,
+    requireHostHeader: false,
+    maxHeaderSize: limits.headBytes,
+    // Any other offer (HTTP/2 without TLS) is left out, and the request goes on as one.
+    shouldUpgradeCallback: ({ rawHeaders }) => membersOf(pairsOf(rawHeaders), "upgrade").includes("websocket"),
+  })
   // The upstream's silence is found first, so that the client gets an answer and not a closed connection.
   server.timeout = 2 * limits.idleMs
   server.keepAliveTimeout = limits.idleMs

@@ -18,7 +18,9 @@ import {
 import { pipeline } from "node:stream/promises"
 import { createBodyScanner, type BodyScanner } from "../secrets/body.ts"
 import type { HeaderPair } from "../secrets/substitute.ts"
-import { endToEnd, flatten, pairsOf } from "./headers.ts"
+import { emptyBody } from "../http/framing.ts"
+import { crossing } from "../http/hop-by-hop.ts"
+import { flatten, pairsOf } from "./headers.ts"
 import { type HeadVerdict, type Refusal, refusalOf } from "./intercept-request.ts"
 import { UpstreamFailure } from "./upstream.ts"
 
@@ -109,7 +111,7 @@ async function exchange(
     response.writeHead(
       answer.statusCode ?? 502,
       answer.statusMessage ?? "",
-      flatten(endToEnd(pairsOf(answer.rawHeaders))),
+      flatten(crossing(pairsOf(answer.rawHeaders))),
     )
     await pipeline(answer, response)
     // An upstream may answer before it has read the body; what it did not ask for is not sent.
@@ -179,6 +181,5 @@ const drained = (upstream: ClientRequest): Promise<void> =>
 function framingHeaders({ head, request }: RelayedRequest): readonly HeaderPair[] {
   if (head.body.kind === "length") return [["Content-Length", String(head.body.bytes)]]
   if (head.body.kind === "chunked") return [["Transfer-Encoding", "chunked"]]
-  // Without it Node would frame an empty body as chunked, which some servers refuse.
-  return ["GET", "HEAD", "OPTIONS", "DELETE"].includes(request.method ?? "") ? [] : [["Content-Length", "0"]]
+  return emptyBody(request.method ?? "")
 }

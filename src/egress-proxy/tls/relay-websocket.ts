@@ -12,7 +12,8 @@ import { type Duplex, Transform } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import type { TLSSocket } from "node:tls"
 import { createWebSocketScanner } from "../secrets/websocket.ts"
-import { endToEnd, flatten, membersOf, pairsOf } from "./headers.ts"
+import { crossing } from "../http/hop-by-hop.ts"
+import { flatten, membersOf, pairsOf } from "./headers.ts"
 import { type HeadVerdict, type Refusal, refusalOf } from "./intercept-request.ts"
 import { UpstreamFailure } from "./upstream.ts"
 
@@ -61,7 +62,7 @@ export async function relayWebSocket(relayed: RelayedWebSocket): Promise<Refusal
       upstream.end()
     })
     if (answer.kind === "upgraded") return await join(relayed, answer)
-    const headers = flatten(endToEnd(pairsOf(answer.head.rawHeaders)))
+    const headers = flatten(crossing(pairsOf(answer.head.rawHeaders)))
     response.writeHead(answer.head.statusCode ?? 502, answer.head.statusMessage ?? "", [
       ...headers,
       "Connection",
@@ -94,7 +95,7 @@ async function join(
     return { code: "upstream_error" }
   }
   response.detachSocket(client)
-  const lines = endToEnd(pairs).map(([name, value]) => `${name}: ${value}\r\n`)
+  const lines = crossing(pairs).map(([name, value]) => `${name}: ${value}\r\n`)
   client.write(
     `HTTP/1.1 101 ${STATUS_CODES[101]}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${lines.join("")}\r\n`,
     "latin1",

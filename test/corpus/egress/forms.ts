@@ -66,9 +66,16 @@ export const forms: readonly EgressCase[] = [
   one(35, "the HTTP/2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "http_version"),
   one(
     35,
-    "an h2c upgrade",
+    "an offer of h2c, as curl --http2 and Java make it, is left out and the request passes",
     plain("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"),
-    "h2c",
+    "allowed",
+    { upstreamHas: ["GET / HTTP/1.1\r\n"], upstreamLacks: ["h2c", "pgrade", "HTTP2"], clientHas: ["200 OK"] },
+  ),
+  one(
+    35,
+    "an offer of h2c to a host that is not declared",
+    get("http://evil.test/", "Host: evil.test", "Connection: Upgrade", "Upgrade: h2c"),
+    "host_not_allowed",
   ),
   one(
     35,

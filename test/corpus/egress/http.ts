@@ -166,7 +166,73 @@ export const http: readonly EgressCase[] = [
   }),
   one(92, "a WebSocket to another host", get("http://evil.test/", "Host: evil.test", ...upgrade), "host_not_allowed"),
   one(92, "a WebSocket where only safe methods may be sent", plain(...upgrade), "read_only", { readOnly: true }),
-  one(92, "an upgrade to something else", plain("Connection: Upgrade", "Upgrade: tls/1.0"), "upgrade_not_allowed"),
+  one(
+    92,
+    "an offer to upgrade to something else is left out",
+    plain("Connection: Upgrade", "Upgrade: tls/1.0"),
+    "allowed",
+    {
+      upstreamHas: ["GET / HTTP/1.1\r\n"],
+      upstreamLacks: ["pgrade", "tls"],
+    },
+  ),
+  one(
+    92,
+    "a WebSocket hidden in a list of offers",
+    plain("Connection: Upgrade", "Upgrade: h2c, websocket", key),
+    "upgrade_not_allowed",
+  ),
+  one(86, "a POST without a body says that it is empty", post(), "allowed", {
+    upstreamHas: ["POST / HTTP/1.1\r\n", "Content-Length: 0\r\n"],
+    upstreamLacks: ["chunked"],
+  }),
+  one(86, "a GET without a body says nothing about one", plain(), "allowed", {
+    upstreamLacks: ["ontent-", "ransfer-"],
+  }),
+  one(
+    86,
+    "Connection cannot take away what is meant for the host",
+    plain(
+      "Connection: Authorization, cookie, X-Hop, Content-Type",
+      "Authorization: Bearer x",
+      "Cookie: a=b",
+      "X-Hop: 1",
+    ),
+    "allowed",
+    { upstreamHas: ["Authorization: Bearer x\r\n", "Cookie: a=b\r\n"], upstreamLacks: ["X-Hop"] },
+  ),
+  ...[
+    "X-HTTP-Method-Override: DELETE",
+    "x-http-method: PUT",
+    "X-Method-Override: PATCH",
+    "X_HTTP_METHOD_OVERRIDE: DELETE",
+    "X-HTTP-Method-Override: GET, DELETE",
+  ].map((line) => one(92, `${line} where only safe methods may be sent`, plain(line), "read_only", { readOnly: true })),
+  ...[
+    "?_method=DELETE",
+    "?a=1&_METHOD=put",
+    "?%5Fmethod=DELETE",
+    "?a;_method=DELETE",
+    "?x-http-method-override=POST",
+  ].map((query) =>
+    one(
+      92,
+      `${query} where only safe methods may be sent`,
+      get(`http://plain.good.test/${query}`, "Host: plain.good.test"),
+      "read_only",
+      { readOnly: true },
+    ),
+  ),
+  one(
+    92,
+    "an override to a safe method, and words that only look like one",
+    get("http://plain.good.test/?method=DELETE&_method=GET", "Host: plain.good.test", "X-HTTP-Method-Override: HEAD"),
+    "allowed",
+    { readOnly: true },
+  ),
+  one(92, "an override where methods are not restricted", plain("X-HTTP-Method-Override: DELETE"), "allowed", {
+    upstreamHas: ["X-HTTP-Method-Override: DELETE"],
+  }),
   one(92, "a WebSocket without a key", plain("Connection: Upgrade", "Upgrade: websocket"), "upgrade_not_allowed"),
   one(92, "a WebSocket that the upstream does not prove", plain(...upgrade), "upstream_error", {
     wireOnly: true,

@@ -59,6 +59,16 @@ describe("a judged head", () => {
     expect(judged("GET", true)).toBe(true)
   })
 
+  it("is no safe method when a header or the query overrides it", () => {
+    const judged = (extra: readonly string[], url = "/") =>
+      judgeHead(head({ url, rawHeaders: ["Host", name, ...extra] }), { ...rules, readOnlyHttp: "enforce" }).ok
+    expect(judged([])).toBe(true)
+    expect(judged(["X-HTTP-Method-Override", "GET"])).toBe(true)
+    expect(judged(["X-HTTP-Method-Override", "DELETE"])).toBe(false)
+    expect(judged(["x_method_override", "put"])).toBe(false)
+    expect(judged([], "/a?b=c&_method=DELETE")).toBe(false)
+  })
+
   it("never lets a foreign authority, a hop-by-hop or control header, or a value into the wrong place", () => {
     const key = fc.constantFrom(
       "Host",

@@ -82,6 +82,20 @@ describe("a request that passes", () => {
     expect(header(upstream.seen[1]?.raw ?? [], "content-length")).toEqual(["0"])
   })
 
+  it("passes with its offer of HTTP/2 without TLS left out, and keeps what Connection may not take away", async () => {
+    const upstream = await upstreamServer(undefined)
+    const { raw, codes } = await world({ upstreamPort: upstream.port })
+    const text = await raw(
+      `POST / HTTP/1.1\r\nHost: ${name}\r\nConnection: Upgrade, HTTP2-Settings, Authorization, X-Hop, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\nAuthorization: Bearer ${token}\r\nX-Hop: 1\r\nContent-Length: 2\r\n\r\nhi`,
+    )
+    expect(text).toMatch(/^HTTP\/1\.1 200 OK/)
+    const [seen] = upstream.seen as [Seen]
+    expect(seen.body).toBe("hi")
+    expect(header(seen.raw, "authorization")).toEqual([`Bearer ${value}`])
+    expect(["upgrade", "http2-settings", "x-hop"].flatMap((key) => header(seen.raw, key))).toEqual([])
+    expect(codes).toEqual(["allowed"])
+  })
+
   it("is answered 100 first when it asks for it", async () => {
     const upstream = await upstreamServer(undefined)
     const { raw } = await world({ upstreamPort: upstream.port })
@@ -194,8 +208,8 @@ describe("a request that is refused never reaches the upstream", () => {
     ],
     ["HTTP/0.9 with headers", `GET /\n${host}\n\n`, "bad_header", 400],
     [
-      "h2c",
-      get("/", host, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"),
+      "a WebSocket among other offers",
+      get("/", host, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c, websocket", "HTTP2-Settings: AAMAAABk"),
       "upgrade_not_allowed",
       403,
     ],
