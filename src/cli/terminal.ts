@@ -27,7 +27,7 @@ export interface Terminal {
   during<T>(work: Promise<T>, label?: string): Promise<T>
 }
 
-const frames = isUnicodeLocale(process.env) ? [..."⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"] : [..."-\\|/"]
+const frames = isUnicodeLocale(process.env) ? ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"] : ["-", "\\", "|", "/"]
 const quietMs = 1000
 const frameMs = 120
 
