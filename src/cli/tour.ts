@@ -62,11 +62,21 @@ const stops: readonly Stop[] = [
   },
 ]
 
+/** Files of the tour's workspace, and the commands that make the same ones. */
+const furniture = { "ledger.csv": "date,amount\n2026-01-01,12\n", "settings.conf": "mode = safe\n" } as const
+
 const furnish = (workspace: string): void => {
   mkdirSync(join(workspace, "notes"))
-  writeFileSync(join(workspace, "ledger.csv"), "date,amount\n2026-01-01,12\n")
-  writeFileSync(join(workspace, "settings.conf"), "mode = safe\n")
+  for (const [name, text] of Object.entries(furniture)) writeFileSync(join(workspace, name), text)
 }
+
+const furnishingCommands = (): string[] => [
+  'W=$(mktemp -d); mkdir "$W/notes"',
+  ...Object.entries(furniture).map(([name, text]) => `printf '${text.replaceAll("\n", "\\n")}' > "$W/${name}"`),
+]
+
+const commandOf = ({ tool, input }: Stop["request"]): string =>
+  `npx caisson call ${tool} --manifests tour --workspace "$W" --yes -i '${JSON.stringify(input)}'`
 
 /** Names, kinds, modes and contents of everything below, as one digest. */
 const digestOf = (folder: string): string => {
@@ -91,7 +101,7 @@ const visit = async (
   const paint = terminal.paintResult
   const before = digestOf(workspace)
   terminal.result(`\n${paint.bold(`${number}. ${stop.title}`)}\n${paint.dim(stop.story)}`)
-  terminal.result(`$ caisson call ${stop.request.tool} -i '${JSON.stringify(stop.request.input)}'`)
+  terminal.result(`$ ${commandOf(stop.request)}`)
   const envelope = await terminal.during(host.call({ ...stop.request, workspace, approve: true }), stop.request.tool)
   const unchanged = digestOf(workspace) === before
   if (envelope.ok) terminal.result(valueText(envelope.value))
@@ -104,7 +114,7 @@ const visit = async (
 
 const conclude = async (host: Host, terminal: Terminal): Promise<boolean> => {
   const paint = terminal.paintResult
-  terminal.result(`\n${paint.bold("The receipts")}\n$ caisson verify`)
+  terminal.result(`\n${paint.bold("The receipts")}\n$ npx caisson verify`)
   const verdict = await verifyChain(host.data)
   terminal.result(
     verdict.ok
@@ -123,6 +133,8 @@ const tour = async (terminal: Terminal): Promise<number> => {
     mkdirSync(data, { mode: 0o700 })
     furnish(workspace)
     await using host = await createHost({ data, manifests: [fileURLToPath(new URL("../../tour", import.meta.url))] })
+    terminal.result("Every command below can be typed in this clone; these make the workspace:")
+    for (const command of furnishingCommands()) terminal.result(`$ ${command}`)
     let kept = true
     for (const [index, stop] of stops.entries())
       kept = (await visit(stop, index + 1, host, workspace, terminal)) && kept

@@ -1,0 +1,57 @@
+/** What the documents tell people to type, typed: the README's own blocks, and the tour's commands. */
+import { mkdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { execa } from "execa"
+import { afterEach, beforeEach, expect, test } from "vitest"
+import { launcher, scratch } from "../cli/run-caisson.ts"
+
+const clone = fileURLToPath(new URL("../..", import.meta.url))
+let room: ReturnType<typeof scratch>
+beforeEach(() => {
+  room = scratch()
+})
+afterEach(() => room[Symbol.dispose]())
+
+/** In a shell, in the clone, with a home and temporary files of its own; npx runs the launcher of this clone. */
+const type = async (commands: string, stopAtFailure: boolean): Promise<readonly string[]> => {
+  for (const folder of ["home", "tmp"]) mkdirSync(join(room.folder, folder))
+  const script = `${stopAtFailure ? "set -e" : ""}
+npx() { shift; "${process.execPath}" "${launcher}" "$@"; }
+${commands}`
+  const env = { HOME: join(room.folder, "home"), TMPDIR: join(room.folder, "tmp"), CAISSON_DATA: "" }
+  const { stdout, stderr, exitCode } = await execa("bash", ["-c", script], { cwd: clone, env, reject: false })
+  if (stopAtFailure && exitCode !== 0) throw new Error(`ended with ${exitCode}: ${stderr}`)
+  return stdout.split("\n").filter((line) => line !== "")
+}
+
+/** The sh blocks below a heading of the README. */
+const blocksBelow = (heading: string): string => {
+  const text = readFileSync(join(clone, "README.md"), "utf8")
+  const section = text.split(/^## /m).find((part) => part.startsWith(heading)) ?? ""
+  return [...section.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block]) => block).join("")
+}
+
+test("the README's first calls all work as they are written", async () => {
+  const said = await type(blocksBelow("First calls"), true)
+  const values = said.map((line) => (JSON.parse(line) as { value?: unknown }).value)
+  expect(values).toContainEqual(["bolt"])
+  expect(said.filter((line) => line.includes('"path":"a.txt"') && line.includes('"committed":true'))).toHaveLength(1)
+})
+
+test("the README's recipe for hosts of one's own leads to the driver with those hosts", async () => {
+  const said = await type(blocksBelow("The catalogue"), true)
+  expect(JSON.parse(said.at(-1) ?? "")).toMatchObject({ selected: "my-curl@1", egress: ["docs.example.org"] })
+})
+
+test("every command that the tour shows can be typed and ends as in the tour", async () => {
+  const shown = await execa(process.execPath, [join(clone, "src", "cli", "tour.ts")], { env: { NO_COLOR: "1" } })
+  const commands = shown.stdout.split("\n").filter((line) => line.startsWith("$ "))
+  const said = await type(commands.map((line) => line.slice(2)).join("\n"), false)
+  expect(said.map((line) => JSON.parse(line) as object)).toMatchObject([
+    { ok: true, effects: [expect.objectContaining({ path: "notes/monday.txt", committed: true })] },
+    { ok: false, error: { code: "undeclared_write" } },
+    { ok: true, denied: [expect.objectContaining({ target: expect.stringContaining("telemetry.example.net") })] },
+    { ok: true, entries: 3 },
+  ])
+})
