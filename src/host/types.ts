@@ -101,6 +101,13 @@ export interface WhyReport {
   readonly selected?: string
   readonly error?: CallError
   readonly rows: readonly RouteRow[]
+  /** the command line: as it would be where the input was given whole, else the driver's templates */
+  readonly argv?: readonly string[]
+  /** hosts that the call could reach: what the driver declares and the operator allows */
+  readonly egress?: readonly string[]
+  readonly mutates?: readonly string[]
+  /** who has to say yes, and about what: the strictest of contract, action, policy and host */
+  readonly approval?: { readonly class: string; readonly effects: "commit" | "ask" }
   /** the sealed profile the call would get; secrets never in it */
   readonly profile?: SandboxProfile
   readonly profileDigest?: string

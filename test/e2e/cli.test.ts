@@ -266,7 +266,14 @@ describe("listings", () => {
 
   test("why needs no input to name driver and profile", async () => {
     const { code, stdout } = await run(["why", "json.query"])
-    expect(JSON.parse(stdout)).toMatchObject({ selected: "jq@1", profile: { network: "none" } })
+    expect(JSON.parse(stdout)).toMatchObject({
+      selected: "jq@1",
+      argv: expect.arrayContaining(["${input.filter}"]),
+      egress: [],
+      mutates: [],
+      approval: { class: "auto", effects: "commit" },
+      profile: { network: "none" },
+    })
     expect(code).toBe(0)
   })
 

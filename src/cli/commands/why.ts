@@ -27,7 +27,7 @@ const show = (report: WhyReport, terminal: Terminal): void => {
   terminal.result(
     table(
       ["SEALED", "PROFILE"],
-      [...profileRows(report.profile).map((row) => [...row]), ["digest", report.profileDigest ?? "none"]],
+      [...profileRows(report, report.profile).map((row) => [...row]), ["digest", report.profileDigest ?? "none"]],
       terminal.width,
     ),
   )

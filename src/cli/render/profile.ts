@@ -1,6 +1,7 @@
 /** The sealed profile, readable. Pure. Values of the environment are shown: a profile carries no secrets. */
 import type { Limits, SandboxProfile } from "../../sandbox/backend.ts"
-import { inline } from "../visible.ts"
+import type { WhyReport } from "../../host/types.ts"
+import { inline, nameText } from "../visible.ts"
 
 const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MiB`
 
@@ -18,10 +19,10 @@ const limitText: { readonly [Name in keyof Limits]-?: (value: number) => string 
 const list = (items: readonly string[], none: string): string =>
   items.length === 0 ? none : items.map((item) => inline(item)).join(", ")
 
-const networkText = ({ network }: SandboxProfile): string =>
+const networkText = ({ network }: SandboxProfile, egress: readonly string[]): string =>
   network === "none"
     ? "none at all"
-    : `the declared hosts (\`caisson drivers\`), through the call's own proxy on port ${network.proxyPort}`
+    : `${list(egress, "no host")}, through the call's own proxy on port ${network.proxyPort}`
 
 const limitsText = (profile: SandboxProfile): string => {
   const names = Object.keys(limitText) as (keyof Limits)[]
@@ -35,14 +36,22 @@ const limitsText = (profile: SandboxProfile): string => {
     .join(", ")
 }
 
-/** Rows of name and text. */
-export const profileRows = (profile: SandboxProfile): readonly (readonly [string, string])[] => [
+const approvalText = ({ approval }: WhyReport): string =>
+  approval === undefined
+    ? "unknown"
+    : `${inline(approval.class)}: ${approval.effects === "ask" ? "a person is asked before effects are kept" : "effects are kept without a question"}`
+
+/** What the call would run, reach and change: rows of name and text. */
+export const profileRows = (report: WhyReport, profile: SandboxProfile): readonly (readonly [string, string])[] => [
+  ["command", (report.argv ?? []).map((word) => nameText(word)).join(" ")],
+  ["mutates", list(report.mutates ?? [], "nothing")],
+  ["approval", approvalText(report)],
   ["program", inline(profile.executables.program)],
   [
     "children",
     profile.executables.children ? list(Object.values(profile.executables.spawn), "only of its own program") : "none",
   ],
-  ["network", networkText(profile)],
+  ["network", networkText(profile, report.egress ?? [])],
   ["reads", list(profile.view.read, "nothing of the workspace")],
   ["hidden", list(profile.view.deny, "nothing")],
   ["writes", list(profile.write, "nothing of the workspace")],

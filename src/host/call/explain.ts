@@ -10,11 +10,22 @@ import { admit } from "./admit.ts"
 import { authorize } from "./authorize.ts"
 import type { HostCore } from "./core.ts"
 import { findRoute, route } from "./route.ts"
-import { sealProfile } from "./seal.ts"
+import { seal, sealProfile } from "./seal.ts"
+import { egressOf } from "./seal-network.ts"
 import { signIn } from "./sign-in.ts"
-import type { Authorized, Requested } from "./steps.ts"
+import type { Authorized, Requested, SignedIn, Step } from "./steps.ts"
 
 const hidden = "(from the operator's env)"
+
+/** The command line as the driver writes it, for a call whose input is not there yet. */
+const templatesOf = (signedIn: SignedIn): readonly string[] => [
+  signedIn.program.name,
+  ...(signedIn.driver.contract.cli?.binArgs ?? []),
+  ...(signedIn.route.implementation.cli?.argv ?? []),
+]
+
+/** What the call's effects would meet, without the approval that was lent to it for its profile's sake. */
+const whatIsAsked = (asked: Step<Authorized>): "commit" | "ask" => (asked.ok ? asked.value.approval.onEffects : "ask")
 
 export const explain = async (core: HostCore, requested: Requested): Promise<WhyReport> => {
   const { tool } = requested.request
@@ -43,11 +54,16 @@ export const explain = async (core: HostCore, requested: Requested): Promise<Why
   const sealed = sealProfile(core, signedIn.value)
   if (!sealed.ok) return { ...ended(sealed, rows), selected }
   const { profile, profileDigest, passed } = sealed.value
+  const made = seal(core, signedIn.value)
   const env = { ...profile.env, ...Object.fromEntries(passed.map((name) => [name, hidden])) }
   return {
     tool,
     rows,
     selected,
+    argv: made.ok ? made.value.job.argv : templatesOf(signedIn.value),
+    egress: egressOf(core, signedIn.value).map((entry) => entry.text),
+    mutates: call.tool.mutates.map((scope) => scope.text),
+    approval: { class: call.approval.class, effects: whatIsAsked(asked) },
     profile: { ...profile, env },
     profileDigest,
     ...(asked.ok ? {} : { error: callErrorOf(asked) }),
