@@ -8,6 +8,7 @@
  */
 import type { Duplex } from "node:stream"
 import type { Socket } from "node:net"
+import { attempt } from "./boundary.ts"
 import { Wait } from "./deadline.ts"
 import { abort, type Endpoint } from "./endpoint.ts"
 import type { Line, LineUser } from "./lane/line.ts"
@@ -44,6 +45,7 @@ export interface ByteSource extends Endpoint {
 }
 
 const empty = Buffer.alloc(0)
+const nothing = (): void => {}
 
 export const sourceOfSocket = (socket: Duplex): ByteSource => new ClientSource(socket, undefined)
 export const sourceOfLine = (line: Line): ByteSource => new ClientSource(undefined, line)
@@ -177,7 +179,7 @@ class ClientSource extends Wait implements ByteSource, LineUser {
   }
   readonly #closed = (): void => {
     this.#end()
-    for (const listener of this.#onClose.splice(0)) listener()
+    for (const listener of this.#onClose.splice(0)) attempt(listener, nothing)
   }
 
   #listen(socket: Duplex): void {
@@ -193,6 +195,9 @@ class ClientSource extends Wait implements ByteSource, LineUser {
     if (resolve === undefined) return
     this.giveUp()
     this.#waiting = undefined
-    resolve(read)
+    attempt(
+      () => resolve(read),
+      () => this.resetAndDestroy(),
+    )
   }
 }

@@ -2,10 +2,12 @@
  * Waiting for something with a limit, at a fraction of what a timer or an AbortSignal costs: there are some for every
  * connection.
  *
- * Guarantees: a wait is over once, when its time has come, unless it was given up. No time is too long, `Infinity`
- * included. Long waits share one timer and may last up to half a second longer; it stops when nobody waits, and never
+ * Guarantees: a wait is over once, when its time has come, unless it was given up; one whose end throws keeps no other
+ * from ending. No time is too long, `Infinity` included. Long waits share one timer and may last up to half a second longer; it stops when nobody waits, and never
  * holds the process.
  */
+
+import { attempt } from "./boundary.ts"
 
 /** The longest wait that timers of the platform can count; a longer one would be over at once. */
 export const timerMs = (ms: number): number => Math.min(ms, 2_147_483_647)
@@ -27,7 +29,7 @@ export abstract class Wait {
       this.#long = true
       waiting.add(this)
       sweeper ??= setInterval(sweep, sweepMs).unref()
-    } else this.#timer = setTimeout(() => this.onDue(), ms)
+    } else this.#timer = setTimeout(() => attempt(() => this.onDue(), nothing), ms)
   }
 
   protected giveUp(): void {
@@ -44,11 +46,12 @@ export abstract class Wait {
     for (const one of waiting) {
       if (now < one.#due) continue
       one.giveUp()
-      one.onDue()
+      attempt(() => one.onDue(), nothing)
     }
   }
 }
 
+const nothing = (): void => {}
 const waiting = new Set<Wait>()
 let sweeper: NodeJS.Timeout | undefined
 
@@ -87,7 +90,7 @@ export class Deadline extends Wait {
     if (this.#expired) return
     this.#expired = true
     this.settle()
-    for (const listener of this.#listeners.splice(0)) listener()
+    for (const listener of this.#listeners.splice(0)) attempt(listener, nothing)
   }
 
   /** Tells the listener when it expires, at once if it has. */

@@ -2,10 +2,12 @@
  * The sandbox's resolver: declared names get a synthetic address, every other name a no, at once.
  *
  * Guarantees: no query ever leaves this process, so a name can carry nothing out; each refused name is a verdict.
+ * No datagram, whoever forged it, ends more than itself.
  * Assumes: the connections to the addresses it hands out come back through `transparent.ts`.
  */
 import type { Socket as UdpSocket, RemoteInfo } from "node:dgram"
 import { parseHost } from "./authority.ts"
+import { guarded } from "./boundary.ts"
 import type { ByteSource } from "./byte-source.ts"
 import { declaredPorts, isReservedName } from "./decide.ts"
 import { answer, type DnsQuery, parseQuery } from "./dns/message.ts"
@@ -48,10 +50,13 @@ const isReverse = (name: string): boolean => name.endsWith(".in-addr.arpa") || n
 const shown = (query: DnsQuery): string => query.display.slice(0, 255)
 
 export function serveDnsUdp(gate: Gate, names: () => SyntheticAddresses, socket: UdpSocket): () => void {
-  const onMessage = (message: Buffer, from: RemoteInfo) => {
+  const answerTo = (message: Buffer, from: RemoteInfo) => {
+    // Port 0 is nobody's: a datagram can carry it all the same, and no answer can be sent there.
+    if (from.port === 0) return
     const reply = respondToQuery(gate, names(), message)
     if (reply !== undefined) socket.send(reply, from.port, from.address, () => {})
   }
+  const onMessage = guarded(answerTo, () => gate.refuse({ protocol: "dns", code: "internal" }))
   const onError = () => {}
   socket.on("message", onMessage)
   socket.on("error", onError)

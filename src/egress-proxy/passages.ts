@@ -7,6 +7,7 @@
  */
 import type { Socket } from "node:net"
 import type { BudgetMeter, BudgetName } from "./budgets.ts"
+import { attempt } from "./boundary.ts"
 import { abort, type Endpoint } from "./endpoint.ts"
 import type { EgressBudgets, Verdict } from "./types.ts"
 
@@ -132,7 +133,11 @@ export function createPassages(meter: BudgetMeter): Passages {
 
   const sweep = () => {
     const now = performance.now()
-    for (const entry of entries) entry.check(now)
+    for (const entry of entries)
+      attempt(
+        () => entry.check(now),
+        () => entry.cut(),
+      )
     if (entries.size > 0) return
     clearInterval(timer)
     timer = undefined

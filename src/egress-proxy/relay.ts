@@ -7,6 +7,7 @@
  */
 import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
+import { guarded } from "./boundary.ts"
 import type { ByteSource } from "./byte-source.ts"
 import { abort } from "./endpoint.ts"
 import { Line } from "./lane/line.ts"
@@ -93,10 +94,14 @@ function pass(from: Side, to: Side, count: (chunk: Buffer) => boolean, closed: (
   const onChunk = (chunk: Buffer): void => {
     if (count(chunk) && !to.write(chunk)) from.pause()
   }
-  from.on("data", onChunk)
+  const broken = (): void => {
+    abort(from)
+    abort(to)
+  }
+  from.on("data", guarded(onChunk, broken))
   to.on("drain", onDrain)
-  from.on("end", onEnd)
-  from.on("close", onClose)
+  from.on("end", guarded(onEnd, broken))
+  from.on("close", guarded(onClose, broken))
   if (from.readableEnded) onEnd()
   from.resume()
 }

@@ -7,6 +7,7 @@
  */
 import type { Socket } from "node:net"
 import { Duplex } from "node:stream"
+import { guarded } from "./boundary.ts"
 import { timerMs } from "./deadline.ts"
 import type { Gate, Opened } from "./gate.ts"
 import type { Passage } from "./passages.ts"
@@ -92,9 +93,13 @@ function meteredStream(socket: Socket, passage: Passage): Duplex {
       done(error)
     },
   })
-  socket.on("data", (chunk: Buffer) => {
+  const onData = (chunk: Buffer): void => {
     if (passage.in(chunk.length) && !stream.push(chunk)) socket.pause()
-  })
+  }
+  socket.on(
+    "data",
+    guarded(onData, () => stream.destroy()),
+  )
   socket.on("end", () => stream.push(null))
   socket.on("close", () => stream.destroy())
   return stream

@@ -6,6 +6,7 @@
  */
 import type { Server, Socket } from "node:net"
 import { type ByteSource, sourceOfLine, sourceOfSocket } from "../byte-source.ts"
+import { attempt } from "../boundary.ts"
 import { handles, listeningHandle } from "./handles.ts"
 import { Line } from "./line.ts"
 
@@ -13,7 +14,10 @@ export function acceptFrom(server: Server, lanes: boolean, onClient: (source: By
   const onSocket = (socket: Socket): void => {
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
-    onClient(sourceOfSocket(socket))
+    attempt(
+      () => onClient(sourceOfSocket(socket)),
+      () => socket.destroy(),
+    )
   }
   server.on("connection", onSocket)
   const handle = lanes && handles !== undefined ? listeningHandle(server) : undefined
@@ -23,7 +27,10 @@ export function acceptFrom(server: Server, lanes: boolean, onClient: (source: By
     handle.setNoDelay?.(true)
     handle.onconnection = (status, client) => {
       if (status !== 0 || client === undefined) return usual.call(handle, status, client)
-      onClient(sourceOfLine(new Line(client, false)))
+      attempt(
+        () => onClient(sourceOfLine(new Line(client, false))),
+        () => client.close(),
+      )
     }
   }
   return () => {

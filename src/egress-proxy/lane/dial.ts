@@ -3,6 +3,7 @@
  *
  * Guarantees: dials exactly that address; tells once, by the deadline, and what was begun and came to nothing is closed.
  */
+import { attempt } from "../boundary.ts"
 import type { Attempt } from "../connector.ts"
 import type { Deadline } from "../deadline.ts"
 import { type Handles, handles as found } from "./handles.ts"
@@ -30,7 +31,11 @@ export const dialLine: DialLine = (address, port, deadline, then) => {
   }
   const expire = (): void => settle(false)
   const request = handles.newConnect()
-  request.oncomplete = (status) => settle(status === 0)
+  request.oncomplete = (status) =>
+    attempt(
+      () => settle(status === 0),
+      () => line.destroy(),
+    )
   const failed = address.includes(":")
     ? handle.connect6(request, address, port)
     : handle.connect(request, address, port)

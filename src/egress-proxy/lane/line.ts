@@ -1,13 +1,14 @@
 /**
  * One connection on a bare handle: bytes in, bytes out, both ends apart.
  *
- * Guarantees: what comes in goes to one user at a time; nothing is buffered here but what libuv could not write yet,
+ * Guarantees: what comes in goes to one user at a time, and a user that throws has broken its line, nothing else; nothing is buffered here but what libuv could not write yet,
  * and that is told by `write`. Closed once, whatever ends it, and at once: the descriptor is gone when `close` is told.
  * A line can become a socket of node:net for good; then it only passes on what it is asked.
  * Memory that is read into is the line's own, and read into again when the user has seen it, unless it paused the line.
  * Assumes: `handles` are there.
  */
 import { Socket } from "node:net"
+import { attempt } from "../boundary.ts"
 import type { Endpoint } from "../endpoint.ts"
 import type { LineMemory } from "./memory.ts"
 import { type Handles, handles as found, socketOn, type StreamHandle, type WriteRequest } from "./handles.ts"
@@ -34,7 +35,10 @@ let spare: WriteRequest | undefined
 function onWritten(this: WriteRequest, status: number): void {
   const line = this.writer as Line
   this.bytes = undefined
-  line.wrote(status)
+  attempt(
+    () => line.wrote(status),
+    () => line.resetAndDestroy(),
+  )
 }
 
 const nothing = (): void => {}
@@ -63,7 +67,14 @@ export class Line implements Endpoint {
     this.#handle = handle
     this.#writes = delays ? 0 : 2
     // A function for each: a property on the handle, an object of Node's own, costs many times more.
-    handle.onread = (bytes) => this.#read(bytes)
+    handle.onread = (bytes) => {
+      try {
+        return this.#read(bytes)
+      } catch {
+        this.#broken()
+        return undefined
+      }
+    }
   }
 
   get destroyed(): boolean {
@@ -198,6 +209,13 @@ export class Line implements Endpoint {
     this.#user?.onBytes(filled ? into : into.subarray(0, size))
     return filled && !this.#closed ? this.#grow(into.length) : undefined
   }
+  /** Whoever reads it threw. */
+  #broken(): void {
+    attempt(
+      () => this.resetAndDestroy(),
+      () => this.#handle.close(),
+    )
+  }
   #grow(size: number): Buffer | undefined {
     const next = size < freeBytes ? freeBytes : Math.min(size * 4, mostBytes)
     if (next === size || (next > freeBytes && this.#memory?.take(next - taken(size)) !== true)) return undefined
@@ -227,6 +245,6 @@ export class Line implements Endpoint {
     this.#closed = true
     this.#user = undefined
     this.#memory?.give(taken(this.#buffer?.length ?? 0))
-    for (const listener of this.#onClose.splice(0)) listener()
+    for (const listener of this.#onClose.splice(0)) attempt(listener, nothing)
   }
 }

@@ -13,6 +13,7 @@ import { createServer, type IncomingMessage, type Server, ServerResponse } from 
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls"
+import { guarded } from "../boundary.ts"
 import type { ReasonCode } from "../reasons.ts"
 import type { Verdict } from "../types.ts"
 import type { CallAuthority, Leaf } from "./authority.ts"
@@ -174,16 +175,27 @@ export function interceptTls(options: InterceptOptions): Interception {
       tls.destroy()
       return
     }
-    response.once("close", () => {
+    let answered = false
+    const onAnswered = (): void => {
+      if (answered) return
+      answered = true
       open -= 1
       if (open === 0 && !tls.destroyed) watch()
-    })
+    }
+    response.once("finish", onAnswered)
+    response.once("close", onAnswered)
     turn = turn.then(() => serve(request, response, expectsContinue)).catch(() => void tls.destroy())
   }
 
   const onUpgrade = (request: IncomingMessage, socket: Duplex, early: Buffer): void => {
     clearTimeout(deadline)
     used = true
+    // The parser has let go of the connection, so what was asked before cannot be answered in order any more.
+    if (open > 0) {
+      options.record({ protocol: "websocket", code: "upgrade_not_allowed" })
+      tls.destroy()
+      return
+    }
     const response = new ServerResponse(request)
     response.assignSocket(socket as Socket)
     response.once("finish", () => tls.destroySoon())
@@ -196,19 +208,25 @@ export function interceptTls(options: InterceptOptions): Interception {
   }
 
   const server = strictServer(limits)
-  server.on("request", (request, response) => onRequest(request, response, false))
-  server.on("checkContinue", (request, response) => onRequest(request, response, true))
-  server.on("checkExpectation", (_, response) => refuse(response, { code: "bad_expect" }, "http"))
-  server.on("upgrade", onUpgrade)
-  server.on("connect", onUpgrade)
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    if (!socket.writable || error.code === "ECONNRESET" || open > 0) return socket.destroy()
+  const broken = (): void => void tls.destroy()
+  const onClientError = (error: NodeJS.ErrnoException, socket: Duplex): void => {
+    if (!socket.writable || error.code === "ECONNRESET" || open > 0) return void socket.destroy()
     used = true
     const code = parserReasons[error.code ?? ""] ?? "bad_header"
     const denied = deniedResponse(options.record({ protocol: "http", code }).verdict, undefined)
     const lines = denied.headers.flatMap((text, at) => (at % 2 === 0 ? [`${text}: ${denied.headers[at + 1]}`] : []))
-    return socket.end(`HTTP/1.1 ${denied.status} Refused\r\n${lines.join("\r\n")}\r\n\r\n${denied.body}`)
-  })
+    socket.end(`HTTP/1.1 ${denied.status} Refused\r\n${lines.join("\r\n")}\r\n\r\n${denied.body}`)
+  }
+  const onRequestGuarded = guarded(onRequest, broken)
+  server.on("request", (request, response) => onRequestGuarded(request, response, false))
+  server.on("checkContinue", (request, response) => onRequestGuarded(request, response, true))
+  server.on(
+    "checkExpectation",
+    guarded((_: IncomingMessage, response: ServerResponse) => refuse(response, { code: "bad_expect" }, "http"), broken),
+  )
+  server.on("upgrade", guarded(onUpgrade, broken))
+  server.on("connect", guarded(onUpgrade, broken))
+  server.on("clientError", guarded(onClientError, broken))
 
   const done = new Promise<InterceptEnd>((resolve) => {
     tls.on("error", (error: NodeJS.ErrnoException) => {

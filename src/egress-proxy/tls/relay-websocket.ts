@@ -11,6 +11,7 @@ import { type Agent, type IncomingMessage, request as httpRequest, type ServerRe
 import { type Duplex, Transform } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import type { TLSSocket } from "node:tls"
+import { attempt } from "../boundary.ts"
 import { createWebSocketScanner } from "../secrets/websocket.ts"
 import { crossing } from "../http/hop-by-hop.ts"
 import { flatten, membersOf, pairsOf } from "./headers.ts"
@@ -112,9 +113,12 @@ async function join(
     }
     const gate = new Transform({
       transform(chunk: Buffer, _encoding, done) {
-        const refusal = placeholders.length === 0 ? undefined : refusalOf(scanner.push(chunk))
-        if (refusal === undefined) done(null, chunk)
-        else finish(refusal)
+        const pass = (): void => {
+          const refusal = placeholders.length === 0 ? undefined : refusalOf(scanner.push(chunk))
+          if (refusal === undefined) done(null, chunk)
+          else finish(refusal)
+        }
+        attempt(pass, () => finish({ code: "internal" }))
       },
     })
     for (const socket of [client, upstream]) {

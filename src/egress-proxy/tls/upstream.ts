@@ -9,6 +9,7 @@
 import { Agent, type AgentOptions } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
+import { attempt } from "../boundary.ts"
 import { connect, createSecureContext, rootCertificates, type SecureContext, type TLSSocket } from "node:tls"
 
 export type UpstreamReason = "upstream_tls" | "connect_failed" | "connect_timeout"
@@ -49,8 +50,16 @@ class VettedAgent extends Agent {
   }
   override createConnection(_options: unknown, callback?: (error: Error | null, stream: Duplex) => void): undefined {
     connectUpstream(this.#upstream, this.#end.signal).then(
-      (socket) => callback?.(null, socket),
-      (error: unknown) => callback?.(error as Error, undefined as unknown as Duplex),
+      (socket) =>
+        attempt(
+          () => callback?.(null, socket),
+          () => socket.destroy(),
+        ),
+      (error: unknown) =>
+        attempt(
+          () => callback?.(error as Error, undefined as unknown as Duplex),
+          () => undefined,
+        ),
     )
   }
   override destroy(): void {
