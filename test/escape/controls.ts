@@ -421,4 +421,15 @@ export const controls: readonly Control[] = [
     ],
     reddens: ["rc files beside declared driver state"],
   },
+  {
+    name: "telling a folder that looks like a bare repository",
+    edits: [
+      {
+        file: "effects/read.ts",
+        find: "if (looksLikeRepository(standing.map(displayName)))",
+        replace: "if (looksLikeRepository([]))",
+      },
+    ],
+    reddens: ["git hooks, shell rc files"],
+  },
 ]

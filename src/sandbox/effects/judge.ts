@@ -3,15 +3,17 @@
  *
  * Guarantees: pure. An effect is declared if a `mutates` scope of the class workspace matches its path, and, where the
  * driver lists `fs.write`, one of those globs does too, and no `fs.deny` glob matches the path or a folder above it.
- * A rename needs this of both ends, a deletion as much as a creation. `refused` effects are never declared. Sensitive
- * places are matched only by patterns that name them (`sensitive-paths.ts`). A pattern that does not parse grants
- * nothing, and denies everything where it stands in `fs.deny`.
+ * A rename needs this of both ends, a deletion as much as a creation; a symlink that leads to a sensitive place needs it
+ * of that place too. `refused` effects are never declared. Sensitive places are matched only by patterns that name them
+ * (`sensitive-paths.ts`). A pattern that does not parse grants nothing, and denies everything where it stands in
+ * `fs.deny`.
  * Folders: a folder's own effects are covered by a pattern that covers all below it; a new folder is declared, too,
- * when something declared was made below it in the same call (which, in a sensitive place, was named). Adding scopes or globs never makes a declared effect
- * undeclared; adding denials never makes an undeclared one declared.
+ * when something declared was made below it in the same call (which, where the folder is sensitive, was named). Adding
+ * scopes or globs never makes a declared effect undeclared; adding denials never makes an undeclared one declared.
  */
 import { coversTree, type Glob, matches, parseGlob, parseWorkspacePath, type WorkspacePath } from "../globs.ts"
-import { literalSegments } from "./sensitive-paths.ts"
+import { SensitivePaths, type Standing } from "./sensitive-paths.ts"
+import { leadsTo } from "./symlink-target.ts"
 import type { Effect, WriteSet } from "./types.ts"
 
 export interface WritePolicy {
@@ -28,37 +30,96 @@ export interface Judgement {
   readonly effects: readonly JudgedEffect[]
 }
 
-type Grants = (path: string, folder: boolean) => boolean
+interface Spot {
+  readonly path: string
+  readonly folder: boolean
+  /** which segments a pattern has to spell out */
+  readonly literal: readonly boolean[]
+}
+type Grants = (spot: Spot) => boolean
 
 export const judgeWrites = (policy: WritePolicy, writeSet: WriteSet): Judgement => {
+  const judging = judgeStepwise(policy, writeSet)
+  for (;;) {
+    const step = judging.next()
+    if (step.done === true) return step.value
+  }
+}
+
+/** The same, with pauses in which other work can be done or the judging given up. */
+export function* judgeStepwise(policy: WritePolicy, writeSet: WriteSet): Generator<void, Judgement, void> {
   const scopes = grantsOf(policy.mutates)
   const writes = policy.fsWrite === undefined ? () => true : grantsOf(policy.fsWrite)
   const denied = denialOf(policy.fsDeny)
+  const sensitive = new SensitivePaths(writeSet.repositories ?? [])
+  const spotOf = (path: string, standing: Standing): Spot => ({
+    path,
+    folder: standing.folder,
+    literal: sensitive.literalSegments(path.split("/"), standing),
+  })
+  const granted = (spot: Spot): boolean => scopes(spot) && writes(spot) && !denied(spot.path)
   const declared = (effect: Effect): boolean => {
     if (effect.refused !== undefined) return false
-    const ends = effect.kind === "rename" && effect.from !== undefined ? [effect.from, effect.path] : [effect.path]
-    return ends.every((path) => scopes(path, isFolder(effect)) && writes(path, isFolder(effect)) && !denied(path))
+    const standing = { folder: isFolder(effect), symlink: effect.kind === "symlink" }
+    if (effect.kind === "rename" && effect.from !== undefined && !granted(spotOf(effect.from, standing))) return false
+    if (!granted(spotOf(effect.path, standing))) return false
+    if (effect.kind !== "symlink" || effect.target === undefined) return true
+    const led = leadsTo(effect.path, effect.target)
+    if (led === undefined || led === "") return true
+    const end = spotOf(led, { folder: false, symlink: true })
+    return !end.literal.includes(true) || granted(end)
   }
-  const answers = new Map(writeSet.effects.map((effect) => [effect, declared(effect)]))
-  const withContent = foldersAbove(writeSet.effects.filter((effect) => makes(effect) && answers.get(effect) === true))
-  const effects = writeSet.effects.map((effect) => {
-    const carried =
-      effect.kind === "mkdir" && effect.refused === undefined && withContent.has(effect.path) && !denied(effect.path)
-    return { ...effect, declared: answers.get(effect) === true || carried }
-  })
+  const answers: boolean[] = []
+  const carried: Carried = new Map()
+  for (const [index, effect] of writeSet.effects.entries()) {
+    if (index % STRIDE === STRIDE - 1) yield
+    const answer = declared(effect)
+    answers.push(answer)
+    if (answer && makes(effect)) carry(spotOf(effect.path, { folder: isFolder(effect), symlink: false }), carried)
+  }
+  const effects: JudgedEffect[] = []
+  for (const [index, effect] of writeSet.effects.entries()) {
+    if (index % STRIDE === STRIDE - 1) yield
+    const comesAlong = (): boolean =>
+      effect.kind === "mkdir" &&
+      effect.refused === undefined &&
+      !denied(effect.path) &&
+      isCarried(spotOf(effect.path, { folder: true, symlink: false }), carried)
+    effects.push({ ...effect, declared: answers[index] === true || comesAlong() })
+  }
   return { verdict: effects.every((effect) => effect.declared) ? "clean" : "undeclared", effects }
 }
+
+/** Effects judged between two pauses: a few milliseconds of work. */
+const STRIDE = 256
 
 const isFolder = (effect: Effect): boolean =>
   effect.kind === "mkdir" || effect.kind === "rmdir" || effect.directory === true
 const makes = (effect: Effect): boolean => effect.kind !== "delete" && effect.kind !== "rmdir"
 
-const foldersAbove = (effects: readonly Effect[]): Set<string> => {
-  const folders = new Set<string>()
-  for (const { path } of effects) {
-    for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) folders.add(path.slice(0, at))
+/** Folder → which of its names were spelled out by what was made below it, one mark a name. */
+type Carried = Map<string, Set<string>>
+const marksOf = (literal: readonly boolean[]): string => literal.map((must) => (must ? "x" : "-")).join("")
+
+const carry = ({ path, literal }: Spot, carried: Carried): void => {
+  const marks = marksOf(literal)
+  for (
+    let at = path.lastIndexOf("/"), depth = literal.length - 1;
+    at > 0;
+    at = path.lastIndexOf("/", at - 1), depth--
+  ) {
+    const folder = path.slice(0, at)
+    const known = carried.get(folder) ?? new Set()
+    if (known.has(marks.slice(0, depth))) return
+    carried.set(folder, known.add(marks.slice(0, depth)))
   }
-  return folders
+}
+
+/** Was something made below it that spelled all of its names that must be? */
+const isCarried = ({ path, literal }: Spot, carried: Carried): boolean => {
+  for (const marks of carried.get(path) ?? [])
+    if (literal.every((must, index) => !must || marks[index] === "x")) return true
+  return false
 }
 
 const parseAll = (texts: readonly string[]): { globs: Glob[]; broken: boolean } => {
@@ -71,10 +132,9 @@ const parseAll = (texts: readonly string[]): { globs: Glob[]; broken: boolean } 
 
 const grantsOf = (texts: readonly string[]): Grants => {
   const { globs } = parseAll(texts)
-  return (text, folder) => {
+  return ({ path: text, folder, literal }) => {
     const path = parseWorkspacePath(text)
     if (!path.ok || path.path === "") return false
-    const literal = literalSegments(text.split("/"))
     return globs.some((glob) => matches(glob, path.path, literal) || (folder && coversTree(glob, path.path, literal)))
   }
 }

@@ -18,6 +18,7 @@ import { digestBytes, digestFd } from "./digest.ts"
 import { DEFAULT_LAYER_LIMITS, LayerRefused, type LayerLimits } from "./limits.ts"
 import { below, displayName, fromBuffer, join, ROOT, type BytePath } from "./names.ts"
 import { digestDeletedFiles, recogniseLinks, recogniseRenames, type Pending } from "./recognise.ts"
+import { looksLikeRepository } from "./sensitive-paths.ts"
 import { escapeOf } from "./symlink-target.ts"
 import type { EffectKind, WriteSet } from "./types.ts"
 import { overlayValue, readAttributes, sameXattrs, type EntryAttributes, type XattrPrefix } from "./xattrs.ts"
@@ -68,7 +69,12 @@ const readOnce = async (options: ReadOptions): Promise<WriteSet> => {
     await reader.readFolder(ROOT, "merged", 0)
     recogniseLinks(reader.found)
     await reader.digestDeleted()
-    return { effects: recogniseRenames(reader.found), bytes: reader.bytes }
+    const { repositories } = reader
+    return {
+      effects: recogniseRenames(reader.found),
+      bytes: reader.bytes,
+      ...(repositories.length === 0 ? {} : { repositories }),
+    }
   } finally {
     reader.close()
   }
@@ -76,6 +82,7 @@ const readOnce = async (options: ReadOptions): Promise<WriteSet> => {
 
 class LayerReader {
   readonly found: Pending[] = []
+  readonly repositories: string[] = []
   bytes = 0
   readonly #options: ReadOptions
   readonly #limits: LayerLimits
@@ -125,6 +132,7 @@ class LayerReader {
     const names = readdirSync(this.#upper(path), { encoding: "buffer" }).map(fromBuffer).sort()
     const dir = under === "nothing" ? undefined : openDir(this.#lower, path)
     try {
+      const gone = new Set<BytePath>()
       const xattrWhiteouts = depth > 0 && overlayValue(this.#upper(path), this.#options.xattrPrefix, "opaque") === "x"
       for (const name of names) {
         const child = join(path, name)
@@ -132,12 +140,16 @@ class LayerReader {
         const stats = lstatSync(this.#upper(child))
         const device = stats.isCharacterDevice() && stats.rdev === 0
         const whiteout = device || (xattrWhiteouts && this.#isXattrWhiteout(child, stats))
+        if (whiteout) gone.add(name)
         await this.#readEntry(child, name, whiteout ? undefined : stats, dir, under, depth)
       }
+      const lower = dir === undefined ? [] : namesIn(dir)
       if (under === "hidden" && dir !== undefined) {
         const seen = new Set(names)
-        for (const name of namesIn(dir)) if (!seen.has(name)) this.#delete(join(path, name), dir, name)
+        for (const name of lower) if (!seen.has(name)) this.#delete(join(path, name), dir, name)
       }
+      const standing = [...names, ...(under === "merged" ? lower : [])].filter((name) => !gone.has(name))
+      if (looksLikeRepository(standing.map(displayName))) this.repositories.push(displayName(path))
     } finally {
       if (dir !== undefined) closeSync(dir)
     }

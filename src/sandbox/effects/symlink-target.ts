@@ -17,3 +17,15 @@ export const escapeOf = (path: string, target: string): string | undefined => {
   }
   return undefined
 }
+
+/** The path that a link which passed leads to, taken by its text; undefined where that is outside. */
+export const leadsTo = (path: string, target: string): string | undefined => {
+  if (target.startsWith("/")) return undefined
+  const parts = path.split("/").slice(0, -1)
+  for (const part of target.split("/")) {
+    if (part === "" || part === ".") continue
+    if (part !== "..") parts.push(part)
+    else if (parts.pop() === undefined) return undefined
+  }
+  return parts.join("/")
+}

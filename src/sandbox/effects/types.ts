@@ -39,4 +39,6 @@ export interface WriteSet {
   readonly effects: readonly Effect[]
   /** bytes of new file content */
   readonly bytes: number
+  /** folders with a change in them that look like a bare git repository once the write set is in place */
+  readonly repositories?: readonly string[]
 }

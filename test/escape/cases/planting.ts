@@ -19,7 +19,25 @@ const planted = (
 })
 
 /** places whose content other programs run without asking */
-const trusted = [".git/hooks/pre-commit", ".bashrc", ".envrc", ".vscode/tasks.json", ".npmrc", "docs/.git/config"]
+const trusted = [
+  ".git/hooks/pre-commit",
+  ".git/modules/a/commondir",
+  ".Git/config",
+  ".bashrc",
+  ".zlogin",
+  ".envrc",
+  ".vscode/tasks.json",
+  ".npmrc",
+  ".ssh/authorized_keys",
+  ".config/autostart/x.desktop",
+  ".github/workflows/x.yml",
+  "AGENTS.md",
+  "docs/.git/config",
+  "bare/HEAD",
+  "bare/config",
+  "bare/objects/x",
+  "bare/refs/x",
+]
 
 export const planting: readonly EscapeCase[] = [
   planted(

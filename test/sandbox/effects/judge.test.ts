@@ -1,6 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { judgeWrites, type WritePolicy } from "../../../src/sandbox/effects/judge.ts"
+import { SENSITIVE } from "../../../src/sandbox/effects/sensitive-table.ts"
 import type { Effect, EffectKind } from "../../../src/sandbox/effects/types.ts"
 
 const effectsOf = (lines: readonly string[]): Effect[] =>
@@ -110,6 +111,106 @@ describe("a write set", () => {
       [".git/hooks/pre-commit", ".git/config", ".git/modules/a/b/hooks/x"],
     ],
     [
+      "inside git's folder a wildcard takes git's data and nothing else",
+      { mutates: ["/**"] },
+      [
+        ...["objects/aa/bb", "refs/heads/x", "packed-refs", "index", "HEAD", "ORIG_HEAD", "FETCH_HEAD"],
+        ...[
+          "COMMIT_EDITMSG",
+          "logs/HEAD",
+          "objects/info/alternates",
+          "objects/info/http-alternates",
+          "info/attributes",
+        ],
+        ...["commondir", "modules/a/commondir", "worktrees/a/commondir", "modules/a/HEAD", "description", "new/thing"],
+      ].map((path) => `create .git/${path}`),
+      [
+        ...["objects/info/alternates", "objects/info/http-alternates", "info/attributes", "commondir"],
+        ...["modules/a/commondir", "worktrees/a/commondir", "modules/a/HEAD", "description", "new/thing"],
+      ].map((path) => `.git/${path}`),
+    ],
+    [
+      "a wildcard takes no link inside git's folder",
+      { mutates: ["/**"] },
+      ["symlink .git/logs/HEAD"],
+      [".git/logs/HEAD"],
+    ],
+    [
+      "a new git folder is not carried by the data in it",
+      { mutates: ["/**"] },
+      ["mkdir a", "mkdir a/.git", "create a/.git/HEAD"],
+      ["a/.git"],
+    ],
+    [
+      "git's other files need their whole path",
+      { mutates: ["/.git/modules/**", "/.git/info/attributes"] },
+      ["create .git/modules/a/config", "create .git/info/attributes"],
+      [".git/modules/a/config"],
+    ],
+    [
+      "folders on the way to a named place come with it",
+      { mutates: ["/.config/git/config"] },
+      ["mkdir .config", "mkdir .config/git", "create .config/git/config"],
+      [],
+    ],
+    [
+      "a folder on the way is harmless, a link in its place is not",
+      { mutates: ["/**"] },
+      ["mkdir .config", "create .config/app/x", "symlink .github", "create .github/CODEOWNERS"],
+      [".github"],
+    ],
+    [
+      "spellings that a case-blind file system takes for the same",
+      { mutates: ["/**"] },
+      [
+        ".Git/config",
+        ".GIT/hooks/x",
+        ".g\u200cit/config",
+        "git~1/config",
+        ".git./config",
+        ".git::$INDEX_ALLOCATION/config",
+        ".g\u0131t/config",
+        ".BashRC",
+        "bashrc~1",
+        "Claude.MD",
+        "\uff43laude.md",
+        "agent\u017f.md",
+        ".GitHub/Workflows/x.yml",
+        ".caisson-TX/x",
+        ".hu\ufeffsky/x",
+      ].map((path) => `create ${path}`),
+      [
+        ".Git/config",
+        ".GIT/hooks/x",
+        ".g\u200cit/config",
+        "git~1/config",
+        ".git./config",
+        ".git::$INDEX_ALLOCATION/config",
+        ".g\u0131t/config",
+        ".BashRC",
+        "bashrc~1",
+        "Claude.MD",
+        "\uff43laude.md",
+        "agent\u017f.md",
+        ".GitHub/Workflows/x.yml",
+        ".caisson-TX/x",
+        ".hu\ufeffsky/x",
+      ],
+    ],
+    [
+      "names that only begin alike",
+      { mutates: ["/**"] },
+      [
+        "create .gitignore",
+        "create .gitattributes",
+        "create .github/CODEOWNERS",
+        "create notes~",
+        "create git~",
+        "create agents.mdx",
+      ],
+      [],
+    ],
+    [
       "a repository below is as sensitive",
       { mutates: ["/"] },
       ["create sub/.git/hooks/x", "create sub/.git"],
@@ -138,7 +239,7 @@ describe("a write set", () => {
         "create .claude/settings.json",
         "create CLAUDE.md",
       ],
-      [".bashrc", "x/.envrc", ".vscode/tasks.json", ".mcp.json", ".claude/settings.json"],
+      [".bashrc", "x/.envrc", ".vscode/tasks.json", ".mcp.json", ".claude/settings.json", "CLAUDE.md"],
     ],
     [
       "named settings are granted",
@@ -167,6 +268,37 @@ describe("a write set", () => {
   ]
   it.each(table)("%s", (_name, policy, effects, expected) => {
     expect(undeclared(policy, effects)).toEqual(expected)
+  })
+
+  it.each(SENSITIVE.flatMap(({ places }) => places))(
+    "%s is not declared by a wildcard, and is by its name",
+    (place) => {
+      for (const path of [place, `a/b/${place}`, place.toUpperCase(), `${place}/x/y`])
+        expect(undeclared({ mutates: ["/**", "**/*", "/*/*", "/*"] }, [`create ${path}`])).toEqual([path])
+      expect(undeclared({ mutates: [`/${place}`, `/${place}/**`] }, [`create ${place}`, `create ${place}/x`])).toEqual(
+        [],
+      )
+    },
+  )
+  it("in a folder that looks like a bare repository needs its whole path", () => {
+    const effects = effectsOf(["create docs/HEAD", "create docs/deep/x", "create docs2/x"])
+    const judged = (mutates: string[], repositories: string[]): string[] =>
+      judgeWrites({ mutates, fsDeny: [] }, { effects, bytes: 0, repositories })
+        .effects.filter((effect) => !effect.declared)
+        .map((effect) => effect.path)
+    expect(judged(["/**", "/docs/**"], ["docs"])).toEqual(["docs/HEAD", "docs/deep/x"])
+    expect(judged(["/docs/HEAD", "/docs/deep/x", "/**"], ["docs"])).toEqual([])
+    expect(judged(["/**"], [""])).toEqual(["docs/HEAD", "docs/deep/x", "docs2/x"])
+  })
+  it("with a link to a sensitive place needs that place declared as well", () => {
+    const effects: Effect[] = [
+      { kind: "symlink", path: "notes/log", target: "../.bashrc" },
+      { kind: "symlink", path: "notes/fine", target: "../docs/a" },
+    ]
+    const declaredBy = (mutates: string[]): boolean[] =>
+      judgeWrites({ mutates, fsDeny: [] }, { effects, bytes: 0 }).effects.map((effect) => effect.declared)
+    expect(declaredBy(["/**"])).toEqual([false, true])
+    expect(declaredBy(["/**", "/.bashrc"])).toEqual([true, true])
   })
 
   it("with a refused effect is never clean", () => {
