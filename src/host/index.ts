@@ -12,6 +12,7 @@ export type {
   Envelope,
   Host,
   HostOptions,
+  ReportedDenial,
   ReportedEffect,
   RoutePhase,
   RouteRow,

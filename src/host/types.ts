@@ -42,6 +42,7 @@ export interface CallRequest {
   readonly signal?: AbortSignal
 }
 
+export type ReportedDenial = Denial & { readonly message: string; readonly hint: string }
 export type ReportedEffect = Effect & { readonly declared: boolean; readonly committed: boolean }
 
 export interface CallError {
@@ -58,7 +59,7 @@ interface EnvelopeBase {
   /** `jq@1`; absent when no driver was chosen */
   readonly driver?: string
   readonly effects: readonly ReportedEffect[]
-  readonly denied: readonly Denial[]
+  readonly denied: readonly ReportedDenial[]
   readonly receipt: string
 }
 export type Envelope =

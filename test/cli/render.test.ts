@@ -53,9 +53,20 @@ describe("an envelope for people", () => {
       value: 1,
       effects: [],
       ...base,
-      denied: [{ layer: "egress", reason: "not declared", target: "bad.test:443", count: 3 }],
+      denied: [
+        {
+          layer: "egress",
+          reason: "not declared",
+          target: "bad.test:443",
+          count: 3,
+          message: "stopped",
+          hint: "add it",
+        },
+      ],
     }
-    expect(envelopeLines(envelope, plain).join("\n")).toContain("✗ egress bad.test:443 ×3  not declared")
+    const text = envelopeLines(envelope, plain).join("\n")
+    expect(text).toContain("✗ egress bad.test:443 ×3  not declared")
+    expect(text).toMatch(/^ {4}stopped\n {4}hint add it$/m)
   })
 
   test("lets no tool steer the terminal", () => {
@@ -80,7 +91,10 @@ describe("text that is not ours", () => {
   })
 
   test.each([
-    ["the target of a denial", { denied: [{ layer: "egress", reason: "no", target: forged, count: 1 }] }],
+    [
+      "the target of a denial",
+      { denied: [{ layer: "egress", reason: "no", target: forged, count: 1, message: forged, hint: forged }] },
+    ],
     ["a note", { notes: [forged] }],
   ] as const)("%s stays on its line", (_, more) => {
     const lines = envelopeLines({ ok: true, value: 1, effects: [], ...base, ...more } as Envelope, plain)

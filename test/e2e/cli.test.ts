@@ -167,6 +167,18 @@ sys.exit(child.wait())`
     expect(files()).toEqual(["ledger.csv", "notes"])
   })
 
+  test("says first that a dial was stopped where that made the tool fail, with host and fix", async () => {
+    const ended = await run(["call", "http.fetch", "-i", '{"url": "https://undeclared.example.org/"}'])
+    expect(ended.code).toBe(1)
+    expect(envelopeOf(ended)).toMatchObject({
+      error: {
+        message: expect.stringMatching(/^the connection to undeclared\.example\.org:443 was stopped/),
+        hint: expect.stringContaining("add `undeclared.example.org` to `network.egress`"),
+      },
+      denied: [{ target: "undeclared.example.org:443", message: expect.anything(), hint: expect.anything() }],
+    })
+  })
+
   test("ends with 5 when the pinned driver is not there", async () => {
     expect((await run(["call", "file.read", "--driver", "nobody", "-i", '{"path": "a"}'])).code).toBe(5)
   })

@@ -33,7 +33,7 @@ describe("envelope.schema.json", () => {
   const base = {
     call: "01JABCDEFGHJKMNPQRSTVWXYZ0",
     effects: [{ kind: "create", path: "a", declared: true, committed: true, after: digestOf("a") }],
-    denied: [{ layer: "egress", reason: "host_not_allowed", target: "x.test:443", count: 2 }],
+    denied: [{ layer: "egress", reason: "host_not_allowed", target: "x.test:443", count: 2, message: "m", hint: "h" }],
     receipt: digestOf("r"),
   }
   const error = { code: "undeclared_write", class: "violation", message: "m", retryable: false, hint: "h", details: {} }

@@ -4,9 +4,8 @@
  * Guarantees: every effect has its own line, deletions included; undeclared ones are marked; nothing a tool wrote can
  * steer the terminal. Pure: an envelope in, lines out.
  */
-import type { Envelope, ReportedEffect } from "../../host/types.ts"
+import type { Envelope, ReportedDenial, ReportedEffect } from "../../host/types.ts"
 import type { JsonValue } from "../../manifest/types.ts"
-import type { Denial } from "../../sandbox/backend.ts"
 import type { EffectKind } from "../../sandbox/effects/types.ts"
 import { type Colors } from "../terminal.ts"
 import { inline, nameText, safeJson, visible } from "../visible.ts"
@@ -52,9 +51,13 @@ const effectLine = (effect: ReportedEffect, paint: Colors): string => {
   return `  ${colour(letter)} ${nameText(effect.path)}${paint.dim(detailOf(effect))}  ${mark}${end}`
 }
 
-const denialLine = (denial: Denial, paint: Colors): string => {
+const denialLines = (denial: ReportedDenial, paint: Colors): string[] => {
   const times = denial.count > 1 ? ` ×${denial.count}` : ""
-  return `  ${paint.red("✗")} ${denial.layer} ${nameText(denial.target)}${times}  ${paint.dim(inline(denial.reason))}`
+  return [
+    `  ${paint.red("✗")} ${denial.layer} ${nameText(denial.target)}${times}  ${paint.dim(inline(denial.reason))}`,
+    `    ${inline(denial.message)}`,
+    `    ${paint.cyan("hint")} ${inline(denial.hint)}`,
+  ]
 }
 
 const errorLines = (envelope: Extract<Envelope, { ok: false }>, paint: Colors): string[] => {
@@ -88,7 +91,7 @@ export const envelopeLines = (envelope: Envelope, paint: Colors, plan = false): 
       )),
   ...section(
     "denied",
-    envelope.denied.map((denial) => denialLine(denial, paint)),
+    envelope.denied.flatMap((denial) => denialLines(denial, paint)),
     paint,
   ),
   ...(envelope.notes ?? []).map((note) => `${paint.yellow("note")}  ${inline(note)}`),

@@ -12,6 +12,7 @@ import type { ReportedEffect } from "../types.ts"
 import type { HostCore } from "./core.ts"
 import { judgeEffects } from "./judge-effects.ts"
 import type { Judged, Ran } from "./steps.ts"
+import { blameDenial } from "./tell-denials.ts"
 
 const SHOWN = 20
 
@@ -142,12 +143,13 @@ export const judge = (core: HostCore, ran: Ran): Judged => {
     if (isOurs(outcome)) return outcome
     const broken = violation(core, ran, effects)
     if (broken !== undefined) return { ...broken, details: { ...broken.details, ...unknownCommit(outcome) } }
-    if (!outcome.ok) return outcome
+    if (!outcome.ok) return blameDenial(outcome, ran.attempt.denied)
     const warned = effects
       .filter((effect) => !effect.declared)
       .map((effect) => `undeclared write accepted by the operator's \`undeclared_write: warn\`: ${effect.path}`)
+    const fault = outputFault(ran, outcome.value)
+    if (fault !== undefined) return blameDenial(fault, ran.attempt.denied)
     return (
-      outputFault(ran, outcome.value) ??
       needsApproval(ran, effects) ?? {
         ok: true,
         value: outcome.value,

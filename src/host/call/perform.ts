@@ -20,6 +20,7 @@ import { seal } from "./seal.ts"
 import { settle } from "./settle.ts"
 import { signIn } from "./sign-in.ts"
 import type { Progress, Requested } from "./steps.ts"
+import { tellDenials } from "./tell-denials.ts"
 
 type End = { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] } | Failure
 
@@ -92,7 +93,7 @@ const driverOf = (progress: Progress): { driver?: string } =>
 const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Promise<Envelope> => {
   const { progress, effects, denied, timings, backend } = trail
   const error = end.ok ? undefined : callErrorOf(end)
-  const base = { call: progress.call, ...driverOf(progress), effects, denied }
+  const base = { call: progress.call, ...driverOf(progress), effects, denied: tellDenials(denied) }
   try {
     const event = await log.append(
       receiptOf({
