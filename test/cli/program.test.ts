@@ -1,0 +1,54 @@
+/** The command tree, without starting anything. */
+import pc from "picocolors"
+import { describe, expect, test } from "vitest"
+import { createProgram } from "../../src/cli/program.ts"
+import type { Terminal } from "../../src/cli/terminal.ts"
+
+const plain = pc.createColors(false)
+const silent: Terminal = {
+  isInteractive: false,
+  paint: plain,
+  paintResult: plain,
+  width: 80,
+  result: () => undefined,
+  say: () => undefined,
+  during: (work) => work,
+}
+/** What the program prints before it would do anything, and how it ends. */
+const typed = async (...words: string[]): Promise<{ text: string; exitCode: number }> => {
+  let text = ""
+  const keep = (part: string): void => void (text += part)
+  const program = createProgram("9.8.7", silent, () => undefined)
+  for (const command of [program, ...program.commands]) command.configureOutput({ writeOut: keep, writeErr: keep })
+  const exitCode = await program.parseAsync(words, { from: "user" }).then(
+    () => -1,
+    (error: { exitCode: number }) => error.exitCode,
+  )
+  return { text, exitCode }
+}
+const commands = createProgram("9.8.7", silent, () => undefined).commands.map((command) => command.name())
+
+describe("help and version", () => {
+  test.each(["-V", "--version"])("%s tells the version", async (flag) => {
+    expect(await typed(flag)).toEqual({ text: "9.8.7\n", exitCode: 0 })
+  })
+  test.each(commands.flatMap((name) => [[name, "-h"] as const, [name, "--help"] as const]))(
+    "caisson %s %s tells how it is used",
+    async (name, flag) => {
+      const { text, exitCode } = await typed(name, flag)
+      expect(text).toContain(`Usage: caisson ${name}`)
+      expect(exitCode).toBe(0)
+    },
+  )
+  test("caisson -h names every command and the exit codes", async () => {
+    const { text } = await typed("-h")
+    for (const name of commands) expect(text).toContain(`  ${name}`)
+    expect(text).toContain("Exit codes:")
+  })
+})
+
+test("an unknown command gets the nearest one, and is refused", async () => {
+  const { text, exitCode } = await typed("tolls")
+  expect(text).toContain("tools")
+  expect(exitCode).not.toBe(0)
+})
