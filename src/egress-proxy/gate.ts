@@ -2,7 +2,7 @@
  * The one way from a parsed request to an open upstream socket: decide, budget, resolve, vet, dial, record.
  *
  * Guarantees: a refused name causes no DNS query and no dial; an allow is recorded before a byte flows, and not
- * acted on when it cannot be; work begun under an older policy generation never yields a socket. Everything that is
+ * acted on when it cannot be, nor is any after it; work begun under an older policy generation never yields a socket. Everything that is
  * begun here ends: by the connect timeout, by the client going away, by a policy change, or by closing.
  */
 import type { Socket } from "node:net"
@@ -77,6 +77,8 @@ export interface Gate {
   countRequest(target: Authority): "budget" | undefined
   /** The next generation: older passages and pending work are cut. */
   replace(policy: CompiledPolicy): void
+  /** Cuts all that is open or under way: it can no longer be recorded what comes of it. */
+  stop(): void
   close(): void
 }
 
@@ -154,6 +156,7 @@ export function createGate(options: GateOptions): Gate {
   const begin = (request: OpenRequest): Begun | { readonly ok: false; readonly verdict: Verdict } => {
     const { protocol, target, client } = request
     if (closed) return { ok: false, verdict: refuse({ protocol, target, code: "closing" }) }
+    if (log.broken) return { ok: false, verdict: refuse({ protocol, target, code: "verdict_log_failed" }) }
     const verdict = decide(policy, target)
     if (!verdict.allow) return { ok: false, verdict: refuse({ protocol, target, code: verdict.code }) }
     const over =
@@ -164,6 +167,12 @@ export function createGate(options: GateOptions): Gate {
     client.on("close", stop)
     pending.set(deadline, undefined)
     return { ok: true, request, grant: verdict.grant, route: verdict.route, generation, deadline, stop }
+  }
+
+  const staleness = (begun: Begun): ReasonCode | undefined => {
+    if (closed) return "closing"
+    if (log.broken) return "verdict_log_failed"
+    return begun.generation === generation ? undefined : "policy_changed"
   }
 
   /** Reached or not: an upstream comes out only if it is still wanted, still allowed, and on record. */
@@ -180,7 +189,7 @@ export function createGate(options: GateOptions): Gate {
     })
     if (!reached.ok) return no(cancelled ?? reached.code)
     const { socket, address } = reached.value
-    const stale = closed ? "closing" : begun.generation !== generation ? "policy_changed" : undefined
+    const stale = staleness(begun)
     if (stale !== undefined || client.destroyed) {
       socket.destroy()
       return no(stale ?? "connect_failed")
@@ -265,6 +274,10 @@ export function createGate(options: GateOptions): Gate {
       generation += 1
       abortPending("policy_changed")
       passages.cutBefore(generation)
+    },
+    stop() {
+      abortPending("verdict_log_failed")
+      passages.cutAll()
     },
     close() {
       closed = true

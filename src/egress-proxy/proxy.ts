@@ -96,7 +96,14 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
   const context: CompileContext = { whose: whoseAddress, ...internals }
   const lanes = internals.lanes !== false && handles !== undefined
   const { onVerdict, logger } = options
-  const log = createVerdictLog({ onVerdict, logger, denialRows: limits.denialRows, refusalLines: limits.refusalLines })
+  const log = createVerdictLog({
+    onVerdict,
+    logger,
+    denialRows: limits.denialRows,
+    refusalLines: limits.refusalLines,
+    // Later, since whoever records is in the middle of something.
+    onBroken: () => queueMicrotask(() => gate.stop()),
+  })
   const policy = compilePolicy(policyFrom(options), context)
   const interceptor = await interceptorFor(options)
   const gate = createGate({

@@ -4,7 +4,8 @@
  * Guarantees: a verdict line carries host, aliases, port, rule and reason, never a path, query, header or byte of
  * content.
  * `record` says whether the hook and the log took it; an allow that could not be recorded must not be acted on. The
- * hook sees every verdict. The log gets a line for every allow; refusals, which cost a sandbox nothing, get lines of
+ * first that either does not take, refusals included, breaks the log for good: a sink that comes back has a gap that
+ * nobody would see, so nothing is recorded, and nothing may pass, from then on. Until then the hook sees every verdict. The log gets a line for every allow; refusals, which cost a sandbox nothing, get lines of
  * their own up to a number a second, and beyond it one line for each reason, with the count.
  */
 import type { Authority } from "./authority.ts"
@@ -40,6 +41,8 @@ export interface VerdictLog {
   record(facts: VerdictFacts): { readonly recorded: boolean; readonly verdict: Verdict }
   denials(): readonly Denial[]
   readonly totals: Readonly<Record<ReasonClass, number>>
+  /** something could not be recorded: nothing may pass any more */
+  readonly broken: boolean
   /** Writes what was counted and not written yet. */
   flush(): void
 }
@@ -49,8 +52,16 @@ export function createVerdictLog(options: {
   readonly logger?: VerdictLogger | undefined
   readonly denialRows: number
   readonly refusalLines: number
+  /** told once, when something could not be recorded */
+  readonly onBroken?: () => void
 }): VerdictLog {
-  const lines = createRefusalLines(options.logger, options.refusalLines)
+  let broken = false
+  const fail = (): void => {
+    if (broken) return
+    broken = true
+    options.onBroken?.()
+  }
+  const lines = createRefusalLines(options.logger, options.refusalLines, fail)
   const rows = new Map<string, { reason: string; target: string; count: number }>()
   const totals: Record<ReasonClass, number> = { allow: 0, deny: 0, malformed: 0, infrastructure: 0 }
 
@@ -66,22 +77,33 @@ export function createVerdictLog(options: {
     rows.set(key, row)
   }
 
+  const tell = (verdict: Verdict): boolean => {
+    if (broken) return false
+    try {
+      const said: unknown = options.onVerdict?.(verdict)
+      // A hook that answers later cannot hold the request up; a no that comes later holds for what comes after it.
+      if (said instanceof Promise) said.catch(fail)
+      if (verdict.decision === "allow") options.logger?.info({ ...verdict }, "egress")
+      else lines.write(verdict)
+    } catch {
+      fail()
+    }
+    return !broken
+  }
+
   return {
     totals,
+    get broken() {
+      return broken
+    },
     record(facts) {
       const verdict = verdictOf(facts)
-      totals[verdict.decision] += 1
-      count(verdict)
-      try {
-        const said: unknown = options.onVerdict?.(verdict)
-        // A hook that answers later cannot hold the request up, and must not take the process down.
-        if (said instanceof Promise) said.catch(() => {})
-        if (verdict.decision === "allow") options.logger?.info({ ...verdict }, "egress")
-        else lines.write(verdict)
-        return { recorded: true, verdict }
-      } catch {
-        return { recorded: false, verdict }
+      const recorded = tell(verdict)
+      if (recorded || verdict.decision !== "allow") {
+        totals[verdict.decision] += 1
+        count(verdict)
       }
+      return { recorded, verdict }
     },
     flush: () => lines.flush(),
     denials: () => [...rows.values()].map((row) => ({ layer: "egress" as const, ...row })),
@@ -89,7 +111,7 @@ export function createVerdictLog(options: {
 }
 
 /** Refusals in the log: one by one up to `most` in a second, then counted by reason until the second is over. */
-function createRefusalLines(logger: VerdictLogger | undefined, most: number) {
+function createRefusalLines(logger: VerdictLogger | undefined, most: number, fail: () => void) {
   const counted = new Map<string, { readonly decision: string; readonly reason: string; count: number }>()
   let written = 0
   let since = Number.NEGATIVE_INFINITY
@@ -102,7 +124,7 @@ function createRefusalLines(logger: VerdictLogger | undefined, most: number) {
     try {
       for (const row of rows) logger?.warn(row, "egress refusals, counted")
     } catch {
-      // The next verdict meets the same log, and is not acted on.
+      fail()
     }
   }
   return {

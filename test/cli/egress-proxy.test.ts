@@ -97,11 +97,27 @@ describe("caisson egress-proxy", () => {
     ])
   })
 
-  test("row 111: passes nothing while its verdicts cannot be written", async () => {
+  test("row 111: passes nothing when its verdicts cannot be written, says so, and ends with 5", async () => {
     const proxy = await start(policyFile("good.test"), openSync("/dev/full", "w"))
+    const ended = once(proxy.child, "exit")
     const { status, body } = await fetchThrough(proxy.port, "http://good.test/")
     expect([status, JSON.parse(body)]).toEqual([503, expect.objectContaining({ reason: "verdict_log_failed" })])
-    expect(proxy.child.exitCode).toBeNull()
+    await proxy.hears(/verdicts cannot be written.*ENOSPC.*nothing passes/)
+    expect(await ended).toEqual([5, null])
+  })
+
+  test("passes nothing unlogged when whoever reads its verdicts has gone, as `| head` does", async () => {
+    const proxy = await start(policyFile("good.test"))
+    const ended = once(proxy.child, "exit")
+    expect((await fetchThrough(proxy.port, "http://good.test/")).status).toBe(200)
+    proxy.child.stdout?.destroy()
+    const answers = await Promise.allSettled(
+      Array.from({ length: 8 }, () => fetchThrough(proxy.port, "http://good.test/")),
+    )
+    const passed = answers.filter((answer) => answer.status === "fulfilled" && answer.value.status === 200)
+    expect(passed).toEqual([])
+    await proxy.hears(/verdicts cannot be written.*EPIPE.*nothing passes/)
+    expect(await ended).toEqual([5, null])
   })
 
   test("reads the policy again on SIGHUP, and keeps the old one when the new one is bad", async () => {

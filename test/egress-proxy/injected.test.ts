@@ -95,8 +95,15 @@ describe("a dial", () => {
 })
 
 describe("a hook for verdicts", () => {
-  it("that rejects is no unhandled rejection, and passes what it saw", async () => {
+  it("that rejects is no unhandled rejection, and nothing passes from then on", async () => {
+    await using upstream = await startUpstream(echo)
     const onVerdict = (): unknown => Promise.reject(new Error("hook"))
-    expect((await ask({ onVerdict })).text).toMatch(established)
+    await using test = await rig(upstream, { onVerdict })
+    const first = test.client()
+    first.send(tunnel("db.good.test:5432"))
+    await first.closed
+    const second = test.client()
+    second.send(tunnel("db.good.test:5432"))
+    expect(denied((await second.closed).text)).toBe("verdict_log_failed")
   })
 })

@@ -237,6 +237,36 @@ describe("failures of the host", () => {
     expect(test.proxy.counters()).toMatchObject({ passages: 0, bytesOut: 0 })
   })
 
+  it.each(["hook", "log"])(
+    "passes nothing ever again once the %s has failed to record, and cuts what is open",
+    async (sink) => {
+      await using upstream = await startUpstream(echo)
+      let full = false
+      const told = (): void => {
+        if (full) throw new Error("disk full")
+      }
+      await using test = await rig(
+        upstream,
+        sink === "hook" ? { onVerdict: told } : { logger: { info: told, warn: told } },
+      )
+      const open = test.client()
+      open.send(tunnel("db.good.test:5432"))
+      await open.sees(established)
+      full = true
+      const refused = test.client()
+      refused.send(tunnel("evil.test:443"))
+      await refused.closed
+      await open.closed
+      full = false
+      for (const target of ["db.good.test:5432", "api.good.test:443"]) {
+        const later = test.client()
+        later.send(tunnel(target))
+        expect((await later.closed).text).toMatch(/^HTTP\/1\.1 503 [^]*verdict_log_failed/)
+      }
+      expect(test.proxy.counters()).toMatchObject({ passages: 0, pending: 0, allowed: 1 })
+    },
+  )
+
   it("closing ends every tunnel and leaves no listener", async () => {
     await using upstream = await startUpstream(echo)
     await using test = await rig(upstream)

@@ -88,6 +88,22 @@ describe("the verdict log", () => {
     ])
   })
 
+  it("has failed for good when counted refusals cannot be written", () => {
+    let broke = 0
+    let full = false
+    const warn = (): void => {
+      if (full) throw new Error("ENOSPC")
+    }
+    const logger = { info: () => {}, warn }
+    const log = createVerdictLog({ logger, denialRows: 5, refusalLines: 1, onBroken: () => (broke += 1) })
+    for (let count = 0; count < 3; count += 1) log.record({ protocol: "dns", code: "host_not_allowed" })
+    full = true
+    log.flush()
+    full = false
+    expect(log.record({ protocol: "dns", code: "allowed" }).recorded).toBe(false)
+    expect([log.broken, broke]).toEqual([true, 1])
+  })
+
   it("adds denials up by reason and target, in bounded memory", () => {
     const log = createVerdictLog({ denialRows: 2, refusalLines: 10 })
     for (const host of ["a.test", "a.test", "b.test", "c.test", "d.test"])

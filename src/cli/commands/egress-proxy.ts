@@ -3,8 +3,8 @@
  *
  * Guarantees: listens only after the whole policy was understood; a mistake in it ends with exit code 2 and names the
  * field. SIGHUP reads the file again: a good policy replaces the old one at once, a bad one changes nothing. Verdicts
- * go to stdout as pino's JSON lines where stdout is no terminal; what cannot be written there is not acted on. Ends with
- * 0 on SIGINT or SIGTERM.
+ * go to stdout as pino's JSON lines where stdout is no terminal; after the first that cannot be written (nobody reads
+ * them any more, the disk is full) nothing passes, and the command ends with 5. Ends with 0 on SIGINT or SIGTERM.
  */
 import { readFileSync } from "node:fs"
 import {
@@ -68,29 +68,35 @@ const verdictLine = (verdict: Verdict): string => {
   return inline(`${verdict.decision} ${verdict.protocol}${target} ${verdict.reason}${hint}`)
 }
 
-/** Lines on stdout, each written before the call returns; one that cannot be is thrown. */
-const verdictLogger = async (): Promise<VerdictLogger> => {
+/** Lines on stdout, each written before the call returns; one that cannot be is thrown, and so is each after it. */
+const verdictLogger = async (onFailure: (error: Error) => void): Promise<VerdictLogger> => {
   const { pino } = await import("pino")
   let failure: Error | undefined
   const stdout = pino.destination({ fd: 1, sync: true })
+  // It is told of an error once, and of a broken pipe never again: what is written then goes nowhere without a word.
   stdout.on("error", (error: Error) => {
-    failure = error
+    failure ??= error
+    onFailure(failure)
   })
   const log = pino({ base: null, timestamp: pino.stdTimeFunctions.isoTime }, stdout)
   const write =
     (level: "info" | "warn") =>
     (fields: object, message: string): void => {
-      failure = undefined
-      log[level](fields, message)
+      if (failure === undefined) log[level](fields, message)
       if (failure !== undefined) throw failure
     }
   return { info: write("info"), warn: write("warn") }
 }
 
-const open = async (flags: ProxyFlags, policy: PolicyInput, terminal: Terminal): Promise<EgressProxy | number> => {
+const open = async (
+  flags: ProxyFlags,
+  policy: PolicyInput,
+  terminal: Terminal,
+  onFailure: (error: Error) => void,
+): Promise<EgressProxy | number> => {
   const told = terminal.isInteractive
     ? { onVerdict: (verdict: Verdict): void => terminal.say(verdictLine(verdict)) }
-    : { logger: await verdictLogger() }
+    : { logger: await verdictLogger(onFailure) }
   try {
     return await createEgressProxy({ ...policy, listen: flags.listen, ...told })
   } catch (error) {
@@ -110,17 +116,28 @@ const reload = (file: string, proxy: EgressProxy, terminal: Terminal): void => {
   }
 }
 
+/** Those that are connected get to read why they are refused, for a moment. */
+const toldSo = async (proxy: EgressProxy): Promise<void> => {
+  for (let left = 20; left > 0 && proxy.counters().connections > 0; left -= 1)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+}
+
 export const run = async (flags: ProxyFlags, terminal: Terminal): Promise<number> => {
   const policy = readPolicy(flags.policy, terminal)
   if (policy === undefined) return exit.usage
-  const proxy = await open(flags, policy, terminal)
+  const unwritten = Promise.withResolvers<Error>()
+  const proxy = await open(flags, policy, terminal, unwritten.resolve)
   if (typeof proxy === "number") return proxy
-  const stopped = new Promise<void>((resolve) => {
-    for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => resolve())
+  const stopped = new Promise<undefined>((resolve) => {
+    for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => resolve(undefined))
   })
   process.on("SIGHUP", () => reload(flags.policy, proxy, terminal))
   terminal.say(`caisson: the egress proxy listens on ${proxy.url ?? proxy.address}`)
-  await stopped
+  const failure = await Promise.race([stopped, unwritten.promise])
+  if (failure !== undefined) {
+    terminal.say(`caisson: verdicts cannot be written to stdout (${inline(failure.message)}); nothing passes any more`)
+    await toldSo(proxy)
+  }
   await proxy.close()
-  return exit.ok
+  return failure === undefined ? exit.ok : exit.hostBroken
 }
