@@ -63,7 +63,7 @@ function settle<T>(what: string, claims: readonly Claim<T>[], diagnostics: Diagn
 }
 
 /** A driver's paths may lead to other tools where its copy stands, so what they led to is part of what it claims. */
-const contentOf = (value: ToolContract | DriverContract | ActionContract | PolicyContract): string =>
+export const contentOf = (value: ToolContract | DriverContract | ActionContract | PolicyContract): string =>
   value.kind === "driver" ? digestOf([value.source.digest, value.implements]) : value.source.digest
 
 const claim = <T extends ToolContract | DriverContract | ActionContract | PolicyContract>(
@@ -71,17 +71,40 @@ const claim = <T extends ToolContract | DriverContract | ActionContract | Policy
   key: string,
 ): Claim<T> => ({ key, digest: contentOf(value), file: value.source.file, value })
 
-function checkTool(tool: ToolContract, actions: readonly ActionContract[], diagnostics: Diagnostic[]): boolean {
+/** `id@major`, or `id` alone: the highest major of the folder that owns the id. */
+export const findAction = (
+  ref: string,
+  actions: readonly ActionContract[],
+  owns: (action: ActionContract) => boolean = () => true,
+): ActionContract | undefined => {
+  const [, id = ref, major] = /^(.*?)(?:@(\d+))?$/.exec(ref) ?? []
+  const same = actions.filter((action) => action.id === id)
+  return major === undefined
+    ? same.filter(owns).sort((a, b) => majorOf(b.version) - majorOf(a.version))[0]
+    : same.find((action) => majorOf(action.version) === Number(major))
+}
+
+function checkTool(
+  tool: ToolContract,
+  actions: readonly ActionContract[],
+  owns: (action: ActionContract) => boolean,
+  diagnostics: Diagnostic[],
+): boolean {
   if (tool.implements === undefined) return true
   const report = createReport(tool.source.file)
   const id = tool.implements.replace(/@\d+$/, "")
-  const action = actions.filter((a) => a.id === id).sort((a, b) => majorOf(b.version) - majorOf(a.version))[0]
+  const action = findAction(tool.implements, actions, owns)
   if (action === undefined) {
+    const majors = actions.filter((a) => a.id === id).map((a) => `${id}@${majorOf(a.version)}`)
     report.error(
       "action_ref_unresolvable",
       "implements",
-      `the action \`${shown(id)}\` is declared in no ACTION.md that was read`,
-      "add its ACTION.md to the manifest folders, or correct the id",
+      majors.length > 0
+        ? `there is no action \`${shown(tool.implements)}\`; declared are ${shown(majors.join(", "))}`
+        : `the action \`${shown(id)}\` is declared in no ACTION.md that was read`,
+      majors.length > 0
+        ? `check the tool against one of them, then write \`implements: ${shown(majors[0])}\``
+        : "add its ACTION.md to the manifest folders, or correct the id",
     )
   } else checkAction(tool, action, report)
   diagnostics.push(...report.diagnostics)
@@ -93,7 +116,11 @@ const isKind =
   (manifest: Manifest): manifest is Extract<Manifest, { kind: K }> =>
     manifest.kind === kind
 
-export function buildCatalogue(results: readonly LoadResult[]): Catalogue {
+/** `owns`: does an action's id without a major mean those of its folder? */
+export function buildCatalogue(
+  results: readonly LoadResult[],
+  owns: (action: ActionContract) => boolean = () => true,
+): Catalogue {
   const diagnostics: Diagnostic[] = results.flatMap((result) => result.diagnostics)
   const manifests = results.flatMap((result) => (result.ok ? [result.manifest] : []))
   const actions = settle(
@@ -105,7 +132,7 @@ export function buildCatalogue(results: readonly LoadResult[]): Catalogue {
     "tool",
     manifests.filter(isKind("tool")).map((t) => claim(t, `${t.id}@${t.major}`)),
     diagnostics,
-  ).filter((tool) => checkTool(tool, actions, diagnostics))
+  ).filter((tool) => checkTool(tool, actions, owns, diagnostics))
   const drivers = settle(
     "driver",
     manifests.filter(isKind("driver")).map((d) => claim(d, `${d.id}@${d.major}`)),
@@ -119,7 +146,7 @@ export function buildCatalogue(results: readonly LoadResult[]): Catalogue {
   const secretClaims = manifests.filter(isKind("secrets")).flatMap((inventory: SecretsInventory) =>
     inventory.secrets.map((entry) => ({
       key: entry.slug,
-      digest: inventory.source.digest,
+      digest: digestOf(entry),
       file: inventory.source.file,
       value: entry,
     })),

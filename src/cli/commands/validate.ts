@@ -7,10 +7,8 @@
  */
 import { resolve, sep } from "node:path"
 import { fileURLToPath } from "node:url"
-import { bindDriver } from "../../host/registry/bind.ts"
-import { checkEntry } from "../../manifest/binding.ts"
-import { buildCatalogue } from "../../manifest/catalogue.ts"
-import { discoverManifests } from "../../manifest/discover.ts"
+import { createRegistry } from "../../host/registry/registry.ts"
+import { loadFound } from "../../manifest/discover.ts"
 import type { Diagnostic, LoadResult, ManifestMode } from "../../manifest/types.ts"
 import { exit } from "../exit.ts"
 import { diagnosticLines } from "../render/diagnostics.ts"
@@ -35,13 +33,17 @@ const examine = (paths: readonly string[], mode: ManifestMode): Findings => {
   const roots = paths.map((path) => resolve(path))
   const isAsked = (file: string): boolean =>
     roots.some((root) => file === root || file.startsWith(root.endsWith(sep) ? root : root + sep))
-  const results = discoverManifests([...roots, bundled], { mode })
-  const catalogue = buildCatalogue(results)
-  const bindings = catalogue.drivers.flatMap((driver) => bindDriver(driver, catalogue.tools, checkEntry).diagnostics)
-  return {
-    manifests: results.filter((result) => isAsked(fileOf(result))).length,
-    diagnostics: [...catalogue.diagnostics, ...bindings].filter((diagnostic) => isAsked(diagnostic.file)),
-  }
+  let manifests = 0
+  const { diagnostics } = createRegistry({
+    dirs: [bundled, ...roots],
+    mode,
+    load: (found, options) => {
+      const results = loadFound(found, options)
+      manifests = results.filter((result) => isAsked(fileOf(result))).length
+      return results
+    },
+  })
+  return { manifests, diagnostics: diagnostics.filter((diagnostic) => isAsked(diagnostic.file)) }
 }
 
 const plural = (count: number, word: string): string => `${count} ${word}${count === 1 ? "" : "s"}`

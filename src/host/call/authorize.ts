@@ -70,10 +70,7 @@ export const authorize = (core: HostCore, admitted: Admitted): Step<Authorized> 
   const { tool, request, plan } = admitted
   const granted = request.approve === true
   let rank: Rank = classRank(tool.approval)
-  const action =
-    tool.implements === undefined
-      ? undefined
-      : core.registry.actions.find((candidate) => candidate.id === tool.implements?.replace(/@\d+$/, ""))
+  const action = tool.implements === undefined ? undefined : core.registry.action(tool.implements)
   if (action !== undefined) rank = Math.max(rank, classRank(action.approval)) as Rank
   for (const approval of [tool.approval, action?.approval]) {
     if (approval?.class !== "policy") continue

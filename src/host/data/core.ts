@@ -93,8 +93,8 @@ export const openCore = async ({
     void early.start?.().catch(() => undefined)
   }
   const registry = readRegistry(data, [
-    { dir: catalogue, trusted: true },
     ...config.manifests.map((dir) => ({ dir, trusted: true })),
+    { dir: catalogue, trusted: true },
     ...manifests.map((dir) => ({ dir, trusted: false })),
   ])
   const checker = createAvailability({

@@ -1,8 +1,8 @@
 /**
  * Folders of manifests → the registry, and what drivers narrowed last time kept beside it.
  *
- * Guarantees: a bad manifest never takes the registry down; earlier folders win over later ones for the same identity,
- * so that a folder named on the command line cannot take over a tool of the catalogue.
+ * Guarantees: a bad manifest never takes the registry down; folders are in the order of trust (the operator's config, the
+ * bundled catalogue, then those named for this run), and a later one never takes over what an earlier one owns.
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"

@@ -20,11 +20,17 @@ const narrowingOf = (driver: DriverContract): Narrowings[string] => {
   return Object.fromEntries(byTool)
 }
 
+/** A driver that nobody vouches for is remembered by its file, so that it cannot hold another one to what it did. */
+export const narrowingKey = (contract: DriverContract, vouched: boolean): string => {
+  const key = `${contract.id}@${contract.major}`
+  return vouched ? key : `${key} ${contract.source.file}`
+}
+
 export const narrowingsOf = (drivers: readonly RegisteredDriver[]): Narrowings =>
   Object.fromEntries(
     drivers
       .filter((driver) => driver.refusal === undefined)
-      .map((driver) => [driver.key, narrowingOf(driver.contract)]),
+      .map((driver) => [narrowingKey(driver.contract, driver.vouched), narrowingOf(driver.contract)]),
   )
 
 /** The first tool whose narrowing differs from the one known for the same major. */

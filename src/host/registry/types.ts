@@ -37,6 +37,10 @@ export interface RegisteredDriver {
   /** empty when refused */
   readonly bindings: readonly Binding[]
   readonly refusal?: Refusal
+  /** the operator vouches for its folder: the bundled catalogue, or one that the config names */
+  readonly vouched: boolean
+  /** its id without a major means the drivers of its folder */
+  readonly ownsId: boolean
   /** the declared policy tags that the operator vouches for; others are claims and satisfy no allow list */
   readonly verifiedTags: readonly string[]
 }
@@ -63,9 +67,10 @@ export interface Registry {
   readonly failed: readonly FailedManifest[]
   readonly diagnostics: readonly Diagnostic[]
   readonly narrowings: Narrowings
-  /** by `id` (the highest major) or `id@major` */
+  /** by `id@major`, or by `id`: the highest major of the folder that owns the id */
   tool(ref: string): ToolContract | undefined
   driver(ref: string): RegisteredDriver | undefined
+  action(ref: string): ActionContract | undefined
   /** every driver whose `implements` names the tool, refused ones included, for `why` */
   driversFor(tool: ToolContract): readonly RegisteredDriver[]
 }

@@ -2,7 +2,7 @@
  * Phase 5 of routing: the order of the drivers that live.
  *
  * Guarantees: a total order that does not depend on the order of registration: the contract's default, then cost, then
- * kind (builtin, sdk, http, mcp, cli), then the most recent passed health check, then id, then the higher major.
+ * what the operator vouches for, then kind (builtin, sdk, http, mcp, cli), then the most recent passed health check, then id, then the higher major.
  */
 import type { DriverKind, ToolContract } from "../../manifest/types.ts"
 import type { Candidate } from "./phases.ts"
@@ -18,8 +18,9 @@ export const declaredCost = ({ driver, binding }: Candidate): number | undefined
 const costOf = (candidate: Candidate, tool: ToolContract): number =>
   declaredCost(candidate) ?? (tool.costClass === "trivial" ? 0 : Number.POSITIVE_INFINITY)
 
+/** `id@major`, or `id` for the drivers of the folder that owns the id. */
 export const matchesRef = ({ driver }: Pick<Candidate, "driver">, ref: string): boolean =>
-  driver.key === ref || driver.contract.id === ref
+  driver.key === ref || (driver.ownsId && driver.contract.id === ref)
 
 const isDefault = (candidate: Candidate, tool: ToolContract): boolean =>
   tool.defaultImplementation !== undefined && matchesRef(candidate, tool.defaultImplementation)
@@ -45,6 +46,10 @@ const criteria: readonly Criterion[] = [
     compare: (a, b, { tool }) => order(costOf(a, tool), costOf(b, tool)),
     text: (winner, loser, { tool }) =>
       `it costs ${units(costOf(winner, tool))} a call, this one ${units(costOf(loser, tool))}`,
+  },
+  {
+    compare: (a, b) => order(Number(b.driver.vouched), Number(a.driver.vouched)),
+    text: () => "the operator vouches for it, and not for this one",
   },
   {
     compare: (a, b) =>

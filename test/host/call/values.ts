@@ -3,6 +3,7 @@ import { mkdtempSync, realpathSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type OperatorConfig, defaultConfig } from "../../../src/host/config/types.ts"
+import { findAction } from "../../../src/manifest/catalogue.ts"
 import type { HostCore } from "../../../src/host/call/core.ts"
 import type { Admitted, Authorized, Routed, Sealed, SignedIn, Step } from "../../../src/host/call/steps.ts"
 import { admit } from "../../../src/host/call/admit.ts"
@@ -132,7 +133,7 @@ export const registered = (contract: DriverContract, tool: ToolContract): Regist
       implementation.cli?.stdin === undefined ? undefined : compileStdin(implementation.cli.stdin, scope, place)
     return { tool, implementation, argv: argv.program, ...(stdin?.ok === true ? { stdin: stdin.program } : {}) }
   })
-  return { key: `${contract.id}@${contract.major}`, contract, bindings, verifiedTags: [] }
+  return { key: `${contract.id}@${contract.major}`, contract, bindings, vouched: true, ownsId: true, verifiedTags: [] }
 }
 
 export const programOf = (change: Partial<Program> = {}): Program => ({
@@ -181,6 +182,7 @@ export const worldOf = ({
         narrowings: {},
         tool: (ref) => (ref === tool.id || ref === `${tool.id}@${tool.major}` ? tool : undefined),
         driver: (ref) => known.find((driver) => driver.key === ref),
+        action: (ref) => findAction(ref, registry.actions ?? []),
         driversFor: () => known,
         ...registry,
       },

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { buildRegistry, type SnapshotOptions } from "../../../src/host/registry/snapshot.ts"
+import { resolve } from "../../../src/host/resolver/resolve.ts"
 import type { Registry } from "../../../src/host/registry/types.ts"
 import type { Diagnostic, DriverContract, LoadResult, Manifest, ToolContract } from "../../../src/manifest/types.ts"
 import { cliDriverOf, driverOf, entryOf, toolOf } from "../resolver/contracts.ts"
@@ -208,6 +209,154 @@ describe("identity", () => {
   })
 })
 
+describe("a second manifest folder", () => {
+  const folders = (
+    ...all: readonly { readonly trusted?: boolean; readonly results: readonly LoadResult[] }[]
+  ): Registry =>
+    buildRegistry(
+      all.flatMap(({ trusted = false, results }, index) =>
+        results.map((result) => ({ result, trusted, folder: `/${index}` })),
+      ),
+    )
+  const own = (...results: readonly LoadResult[]) => ({ trusted: true, results })
+  const theirs = (...results: readonly LoadResult[]) => ({ results })
+  const action = (version: string, file: string): LoadResult =>
+    loaded({
+      kind: "action",
+      id: "notes:write",
+      description: "",
+      version,
+      category: "notes",
+      verb: "write",
+      targetKind: "notes",
+      mutates: [],
+      requires: { secrets: [], tools: [] },
+      approval: { class: "auto" },
+      riskLevel: 0,
+      firesEvents: [],
+      source: { ...tool.source, file, digest: `sha256:${file}` },
+    })
+  const secrets = (file: string, ...slugs: readonly string[]): LoadResult =>
+    loaded({
+      kind: "secrets",
+      secrets: slugs.map((slug) => ({
+        slug,
+        name: file,
+        description: "",
+        secretKind: "opaque",
+        access: { reveal: [], bind: [], rotate: [] },
+        exposures: [],
+        tags: [],
+        metadata: {},
+      })),
+      source: { ...tool.source, file, digest: `sha256:${file}` },
+    })
+
+  it("does not raise the major that a tool's id alone means, and may add that major", () => {
+    const registry = folders(own(loaded(tool)), theirs(loaded(at(two, "/evil/TOOL.md", "sha256:e"))))
+    expect(registry.tool("image.create")?.major).toBe(1)
+    expect(registry.tool("image.create@2")?.source.file).toBe("/evil/TOOL.md")
+    expect(registry.diagnostics).toEqual([])
+  })
+
+  it("does not knock a tool out by a higher major of the action that it implements", () => {
+    const mine = loaded(toolOf({ implements: "notes:write" }))
+    const registry = folders(own(mine, action("1.0.0", "/a/ACTION.md")), theirs(action("2.0.0", "/evil/ACTION.md")))
+    expect(registry.tools.map((each) => each.id)).toEqual(["image.create"])
+    expect(registry.action("notes:write")?.source.file).toBe("/a/ACTION.md")
+    expect(registry.action("notes:write@2")?.source.file).toBe("/evil/ACTION.md")
+  })
+
+  it("does not knock out a secret by its slug, and is told that its own is ignored", () => {
+    const registry = folders(
+      own(secrets("/a/SECRETS.md", "api-key")),
+      theirs(secrets("/evil/SECRETS.md", "api-key", "x-key")),
+    )
+    expect(registry.secrets.map((each) => [each.slug, each.name])).toEqual([
+      ["api-key", "/a/SECRETS.md"],
+      ["x-key", "/evil/SECRETS.md"],
+    ])
+    expect(registry.diagnostics).toMatchObject([
+      { rule: "duplicate-id", file: "/evil/SECRETS.md", path: "secrets[0].slug", message: /\/a\/SECRETS\.md/ },
+    ])
+  })
+
+  it("does not knock a driver out by a verbatim copy whose paths lead to other tools", () => {
+    const mine = driverOf("d")
+    const copy = at({ ...mine, implements: [entryOf({ tool: "image.edit" })] }, "/evil/DRIVER.md", mine.source.digest)
+    const registry = folders(own(loaded(tool), loaded(mine)), theirs(loaded(copy)))
+    expect(registry.driver("d")).toMatchObject({ contract: { source: { file: mine.source.file } }, vouched: true })
+    expect(registry.driver("d")?.refusal).toBeUndefined()
+  })
+
+  it("does not stand in for a tool or driver of an earlier folder that did not load", () => {
+    const gone = (kind: "tool" | "driver", id: string): LoadResult => ({
+      ok: false,
+      file: `/a/${id}`,
+      diagnostics: [],
+      kind,
+      claims: { id, tools: [] },
+    })
+    const registry = folders(
+      own(gone("tool", "image.create"), gone("driver", "d")),
+      theirs(loaded(at(tool, "/evil/TOOL.md", "sha256:e")), loaded(at(driverOf("d"), "/evil/DRIVER.md", "sha256:f"))),
+    )
+    expect([registry.tools, registry.drivers]).toEqual([[], []])
+    expect(registry.diagnostics.filter((each) => each.rule === "duplicate-id").map((each) => each.file)).toEqual([
+      "/evil/TOOL.md",
+      "/evil/DRIVER.md",
+    ])
+  })
+
+  it("does not hold a vouched driver to what a driver of its id narrowed elsewhere", () => {
+    const other = driverOf("d", { implements: [entryOf({ dropInputs: ["seed"] })] })
+    const { narrowings } = folders(theirs(loaded(tool), loaded(other)))
+    const registry = buildRegistry(
+      [loaded(tool), loaded(driverOf("d"))].map((result) => ({ result, trusted: true, folder: "/m" })),
+      { known: narrowings },
+    )
+    expect(registry.driver("d")?.refusal).toBeUndefined()
+  })
+
+  it("adds drivers that are candidates behind the vouched ones at equal cost, whatever their id and kind", () => {
+    const plain = toolOf({ costClass: "trivial" })
+    const mine = driverOf("zz", { driverKind: "mcp" })
+    const registry = folders(
+      own(loaded(plain), loaded(mine)),
+      theirs(
+        loaded(driverOf("aa", { driverKind: "http" })),
+        loaded(driverOf("cheap", { costUnitsPerCall: 0 })),
+        loaded(
+          driverOf("zz", {
+            version: "2.0.0",
+            major: 2,
+            source: { ...mine.source, file: "/evil/DRIVER.md", digest: "e" },
+          }),
+        ),
+      ),
+    )
+    const route = (pin?: string, of = plain) =>
+      resolve({
+        tool: of,
+        drivers: registry.driversFor(of),
+        call: { input: { prompt: "x" }, ...(pin === undefined ? {} : { pin }) },
+        policy: {},
+        availability: new Map(registry.drivers.map((each) => [each.key, { available: true }])),
+        health: new Map(),
+        auth: new Map(),
+      })
+    expect(route()).toMatchObject({ ok: true, driver: { key: "zz@1" } })
+    expect(route().rows.map((row) => row.reason)).toContain(
+      "zz@1 was preferred: the operator vouches for it, and not for this one",
+    )
+    expect(route("zz")).toMatchObject({ ok: true, driver: { key: "zz@1" } })
+    expect(route("zz@2")).toMatchObject({ ok: true, driver: { key: "zz@2" } })
+    expect(route("aa")).toMatchObject({ ok: true, driver: { key: "aa@1" } })
+    const named = { ...plain, defaultImplementation: "zz" }
+    expect(route(undefined, named)).toMatchObject({ ok: true, driver: { key: "zz@1" } })
+  })
+})
+
 describe("policy tags", () => {
   const tagged = driverOf("d", { policyTags: ["pii-safe", "eu"] })
   // biome-ignore format: a table reads by rows
@@ -229,7 +378,7 @@ describe("a re-registration", () => {
   const { narrowings: known } = build([loaded(tool), loaded(narrow(["seed"]))])
 
   it("is held to what was recorded", () => {
-    expect(known).toEqual({ "d@1": { "image.create": { inputs: ["seed"], outputs: [] } } })
+    expect(known).toEqual({ "d@1 /catalogue/d/DRIVER.md": { "image.create": { inputs: ["seed"], outputs: [] } } })
   })
 
   it("does not record what a refused driver narrows", () => {

@@ -106,6 +106,8 @@ export const registered = (
 ): RegisteredDriver => ({
   key: `${contract.id}@${contract.major}`,
   contract,
+  vouched: true,
+  ownsId: true,
   verifiedTags: contract.policyTags,
   bindings: contract.implements
     .filter((entry) => entry.tool === tool.id)
