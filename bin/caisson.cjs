@@ -5,19 +5,15 @@
  *
  * Guarantees: parses on any Node (ES5). Node 24.15 or later runs the command in this process: from `dist`, or in a
  * clone whose sources are newer, from `src`. An older Node starts `$CAISSON_NODE` or the Node in this package's
- * node_modules instead, passes signals on and ends as it ended. Without one: exit code 5 and one line.
+ * node_modules instead, which the kernel ends with this one, passes signals on and ends as it ended. Without one: exit
+ * code 5 and one line.
  */
 var fs = require("fs")
 var path = require("path")
+var nodes = require("./find-node.cjs")
 
 var home = path.dirname(__dirname)
 var hostCannotRun = 5
-
-function isNewEnough(version) {
-  var parts = String(version).replace(/^v/, "").split(".")
-  var major = Number(parts[0])
-  return major > 24 || (major === 24 && Number(parts[1]) >= 15)
-}
 
 function modifiedAt(file) {
   try {
@@ -57,25 +53,34 @@ function runHere() {
 }
 
 function otherNode() {
-  var candidates = [process.env.CAISSON_NODE, path.join(home, "node_modules", ".bin", "node")]
-  for (var i = 0; i < candidates.length; i++) {
-    if (!candidates[i] || !fs.existsSync(candidates[i])) continue
-    var probe = require("child_process").spawnSync(candidates[i], ["--version"], { encoding: "utf8" })
-    if (probe.status === 0 && isNewEnough(probe.stdout.trim())) return candidates[i]
-  }
-  return undefined
+  var named = process.env.CAISSON_NODE
+  return nodes.runs(named) ? named : nodes.pinnedNode(home)
 }
 
+function refuse(line) {
+  process.stderr.write("caisson: " + line + "\n")
+  process.exit(hostCannotRun)
+}
+
+/** The other Node must not outlive this one: a call whose caller was killed would go on and commit. */
 function runElsewhere(node) {
-  var child = require("child_process").spawn(node, [__filename].concat(process.argv.slice(2)), { stdio: "inherit" })
+  var setpriv = "/usr/bin/setpriv"
+  if (!fs.existsSync(setpriv))
+    return refuse(setpriv + " is missing, without which a call would outlive its caller; run: sudo apt-get install util-linux")
+  var env = {}
+  Object.keys(process.env).forEach(function (name) {
+    env[name] = process.env[name]
+  })
+  env.CAISSON_STARTED_BY = String(process.pid)
+  var args = ["--pdeathsig", "KILL", node, __filename].concat(process.argv.slice(2))
+  var child = require("child_process").spawn(setpriv, args, { stdio: "inherit", env: env })
   ;["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"].forEach(function (signal) {
     process.on(signal, function () {
       child.kill(signal)
     })
   })
   child.on("error", function (error) {
-    process.stderr.write("caisson: cannot start " + node + ": " + error.message + "\n")
-    process.exit(hostCannotRun)
+    refuse("cannot start " + node + ": " + error.message)
   })
   child.on("exit", function (code, signal) {
     if (signal) {
@@ -85,14 +90,18 @@ function runElsewhere(node) {
   })
 }
 
-if (isNewEnough(process.versions.node)) runHere()
-else {
+/** Whether the Node that started this one was gone before the kernel knew that this one is to go with it. */
+function wasLeftBehind() {
+  var by = process.env.CAISSON_STARTED_BY
+  delete process.env.CAISSON_STARTED_BY
+  return by !== undefined && by !== String(process.ppid)
+}
+
+if (nodes.isNewEnough(process.versions.node)) {
+  if (wasLeftBehind()) refuse("whoever started this is gone; nothing was run")
+  else runHere()
+} else {
   var node = otherNode()
   if (node) runElsewhere(node)
-  else {
-    process.stderr.write(
-      "caisson: needs Node 24.15 or later and found " + process.version + "; install it, or set CAISSON_NODE to one\n"
-    )
-    process.exit(hostCannotRun)
-  }
+  else refuse("needs Node 24.15 or later and found " + process.version + "; install it, or set CAISSON_NODE to one")
 }

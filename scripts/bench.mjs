@@ -4,10 +4,9 @@
  *
  * Guarantees: one after the other, output passed through; fails if one fails or none matches.
  */
-import { spawnSync } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { root, say } from "./house.mjs"
+import { environmentWith, root, runToEnd, say } from "./house.mjs"
 import { setup } from "./setup.mjs"
 
 const node = setup()
@@ -25,6 +24,6 @@ if (files.length === 0) {
 }
 for (const name of files) {
   say(`bench/${name}`)
-  const run = spawnSync(node, [join(root, "bench", name), ...options], { cwd: root, stdio: "inherit" })
-  if (run.status !== 0) process.exitCode = 1
+  const code = await runToEnd(node, [join(root, "bench", name), ...options], { env: environmentWith(node) })
+  if (code !== 0) process.exitCode = 1
 }

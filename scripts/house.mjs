@@ -1,13 +1,16 @@
 /**
- * Where things are in this clone: the Node to run with, whether `dist` is current, which entry file to start.
+ * Where things are in this clone: the Node to run with, whether `dist` is current, which entry file to start, and how to
+ * run a program that does not outlive the script.
  *
  * Guarantees: plain JavaScript that runs on Node 18 and later, without any npm package; changes nothing.
  * Assumes: it lies in `scripts/` of the package.
  */
-import { spawnSync } from "node:child_process"
+import { spawn } from "node:child_process"
 import { existsSync, readdirSync, statSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { constants } from "node:os"
+import { delimiter, dirname, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
+import nodes from "../bin/find-node.cjs"
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 export const stampOfBuild = join(root, "dist", ".built")
@@ -15,26 +18,54 @@ export const stampOfBuild = join(root, "dist", ".built")
 /** @param {string} line */
 export const say = (line) => process.stderr.write(`${line}\n`)
 
-/** The oldest Node that runs the host: `engines.node` in package.json. @param {string} version */
-export const isNewEnough = (version) => {
-  const [major = 0, minor = 0] = version.replace(/^v/, "").split(".").map(Number)
-  return major > 24 || (major === 24 && minor >= 15)
-}
+export const isNewEnough = nodes.isNewEnough
 
-/** @param {string} file */
-const runs = (file) => {
-  const probe = spawnSync(file, ["--version"], { encoding: "utf8", timeout: 10_000 })
-  return probe.status === 0 && isNewEnough(probe.stdout.trim())
-}
-
-/** The pinned Node of this clone where it runs, else the user's own where it is new enough. */
+/** The pinned Node of this clone where it runs, else the user's own where it is new enough. @returns {string | undefined} */
 export const findNode = () => {
-  const pinned = join(root, "node_modules", ".bin", "node")
-  if (existsSync(pinned) && runs(pinned)) return pinned
+  const pinned = nodes.pinnedNode(root)
+  if (pinned !== undefined) return pinned
   if (isNewEnough(process.versions.node)) return process.execPath
   const named = process.env["CAISSON_NODE"]
-  return named && runs(named) ? named : undefined
+  return nodes.runs(named) ? named : undefined
 }
+
+/** An environment in which `node` is this one, and the programs of the packages are there. @param {string} node */
+export const environmentWith = (node) => ({
+  ...process.env,
+  PATH: [dirname(node), join(root, "node_modules", ".bin"), process.env["PATH"]].join(delimiter),
+})
+
+const setpriv = "/usr/bin/setpriv"
+
+/**
+ * Runs a program to its end, with this process's terminal. It does not outlive this process, however that ends; signals
+ * are passed on, except those that a terminal gives to both.
+ *
+ * @param {string} program @param {readonly string[]} args
+ * @param {{ env?: NodeJS.ProcessEnv }} [options]
+ * @returns {Promise<number>} its exit code
+ */
+export const runToEnd = (program, args, { env = process.env } = {}) =>
+  new Promise((resolve) => {
+    const [file, ...words] = existsSync(setpriv)
+      ? [setpriv, "--pdeathsig", "KILL", program, ...args]
+      : [program, ...args]
+    const child = spawn(file, words, { cwd: root, stdio: "inherit", env })
+    const passOn = (/** @type {NodeJS.Signals} */ signal) => {
+      if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal)
+    }
+    const signals = /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])
+    for (const signal of signals) process.on(signal, passOn)
+    const end = (/** @type {number} */ code) => {
+      for (const signal of signals) process.off(signal, passOn)
+      resolve(code)
+    }
+    child.once("error", (error) => {
+      say(`caisson: ${program} cannot be started: ${error.message}`)
+      end(1)
+    })
+    child.once("exit", (code, signal) => end(code ?? 128 + (constants.signals[signal ?? "SIGKILL"] ?? 0)))
+  })
 
 /** The latest modification below a folder, in ms; 0 where it is missing. @param {string} folder @returns {number} */
 const newest = (folder) => {

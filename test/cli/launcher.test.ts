@@ -1,9 +1,11 @@
 import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
 import type { Envelope } from "../../src/host/types.ts"
+import { digestOfFolder, fixtureTools } from "../e2e/host-world.ts"
+import { until } from "../support/sealed.ts"
 import { caisson, launcher, scratch } from "./run-caisson.ts"
 
 const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
@@ -83,28 +85,29 @@ describe("a reader that went away", () => {
 })
 
 describe("the launcher", () => {
-  test("is ES5, so that an old Node gets as far as the message", () => {
-    const text = readFileSync(launcher, "utf8").replace(/\/\*[\s\S]*?\*\//g, "")
+  test.each(["caisson.cjs", "find-node.cjs"])("is ES5, so that an old Node gets as far as the message: %s", (name) => {
+    const text = readFileSync(join(dirname(launcher), name), "utf8").replace(/\/\*[\s\S]*?\*\//g, "")
     expect(text).not.toMatch(/=>|\b(let|const|class|async|await)\b|import\(|`|,\s*\)/)
   })
 
   const oldNode = "/usr/bin/node"
+  const noOldNode = "needs a Node older than 24 at /usr/bin/node: apt-get install -y nodejs"
   const isOld =
     Number(/^v(\d+)/.exec(spawnSync(oldNode, ["--version"], { encoding: "utf8" }).stdout ?? "")?.[1] ?? 99) < 24
 
   test("starts the bundled Node from an old one and ends as it ended", async ({ skip }) => {
-    if (!isOld) skip("needs an old Node at /usr/bin/node")
+    if (!isOld) skip(noOldNode)
     expect(await caisson(["--version"], { node: oldNode })).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" })
     expect((await caisson(["nonsense"], { node: oldNode })).code).toBe(2)
   })
 
   test("prefers the Node that CAISSON_NODE names", async ({ skip }) => {
-    if (!isOld) skip("needs an old Node at /usr/bin/node")
+    if (!isOld) skip(noOldNode)
     expect((await caisson(["--version"], { node: oldNode, env: { CAISSON_NODE: process.execPath } })).code).toBe(0)
   })
 
   test("passes signals on to the Node it started", async ({ skip }) => {
-    if (!isOld) skip("needs an old Node at /usr/bin/node")
+    if (!isOld) skip(noOldNode)
     using room = scratch()
     const policy = join(room.folder, "policy.yaml")
     writeFileSync(policy, "egress: []\n")
@@ -114,5 +117,44 @@ describe("the launcher", () => {
     await once(child.stderr, "data")
     child.kill("SIGTERM")
     expect(await closed).toEqual([0, null])
+  })
+
+  /** Processes whose command line holds the text. */
+  const running = (text: string): string[] =>
+    readdirSync("/proc").filter((name) => {
+      if (!/^\d+$/.test(name)) return false
+      try {
+        return readFileSync(`/proc/${name}/cmdline`, "utf8").includes(text)
+      } catch {
+        return false
+      }
+    })
+
+  test("killed in the middle of a call takes the Node it started along, and nothing is committed", async ({ skip }) => {
+    if (!isOld) skip(noOldNode)
+    using room = scratch()
+    const [data, workspace] = [join(room.folder, "data"), join(room.folder, "work")]
+    mkdirSync(join(workspace, "notes"), { recursive: true })
+    const before = digestOfFolder(workspace)
+    const input = JSON.stringify({ verb: "sleep", args: ["notes/slow.txt", room.folder] })
+    const asked = ["call", "fixture.act", "-i", input, "--workspace", workspace, "--manifests", fixtureTools, "--yes"]
+    const child = spawn(oldNode, [launcher, ...asked], {
+      env: { ...process.env, CAISSON_DATA: data },
+      stdio: ["ignore", "ignore", "inherit"],
+    })
+    const closed = once(child, "close")
+    await until(() => running(`act.pl\0sleep\0notes/slow.txt\0${room.folder}`).length > 0, "the tool runs")
+    // Both Nodes, the sandbox's launcher and what it started.
+    expect(running(room.folder).length).toBeGreaterThan(2)
+    child.kill("SIGKILL")
+    await closed
+    await until(() => running(room.folder).length === 0, "every process of the call is gone")
+    expect(digestOfFolder(workspace)).toBe(before)
+  })
+
+  test("that is gone before the Node it started has begun leaves it nothing to do", async () => {
+    const { code, stdout, stderr } = await caisson(["--version"], { env: { CAISSON_STARTED_BY: "1" } })
+    expect({ code, stdout }).toEqual({ code: 5, stdout: "" })
+    expect(stderr).toContain("nothing was run")
   })
 })

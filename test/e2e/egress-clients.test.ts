@@ -9,6 +9,7 @@ import { trustEnvironment } from "../../src/egress-proxy/tls/trust.ts"
 import type { Verdict } from "../../src/egress-proxy/types.ts"
 import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
 import { type Occupant, occupy, proxyPort } from "../support/occupant.ts"
+import { describeNeeding } from "../support/needing.ts"
 import { descendants, removeFolder, stillAlive, temporaryFolder, until } from "../support/sealed.ts"
 import { ensurePrograms, programAt } from "../support/servers/packages.ts"
 import { startWeb, type WebServer } from "../support/servers/web.ts"
@@ -77,7 +78,7 @@ const ways = [
 ] as const
 
 const noCurl = ensurePrograms({ curl: "curl" })
-describe.skipIf(noCurl !== undefined)(`curl${noCurl === undefined ? "" : ` (skipped: ${noCurl})`}`, () => {
+describeNeeding("curl", noCurl, () => {
   for (const [how, env] of ways) {
     it(`fetches over https and http ${how}, and nothing undeclared`, async () => {
       const curl = (url: string) => occupant.run(["/usr/bin/curl", "-sS", "-m", "20", url], { env })
@@ -128,43 +129,40 @@ except urllib.error.URLError as error: sys.exit(str(error))`
 })
 
 const noOpenssl = ensurePrograms({ openssl: "openssl" })
-describe.skipIf(noOpenssl !== undefined)(
-  `openssl s_client${noOpenssl === undefined ? "" : ` (skipped: ${noOpenssl})`}`,
-  () => {
-    const handshake = (host: string, name: string, ...more: readonly string[]) =>
-      occupant.run(
-        [
-          "/usr/bin/openssl",
-          "s_client",
-          "-connect",
-          `${host}:443`,
-          "-servername",
-          name,
-          "-CAfile",
-          bundle,
-          "-verify_return_error",
-          "-brief",
-          ...more,
-        ],
-        { stdin: "", seconds: 20 },
-      )
-    for (const [how, more] of [
-      ["through CONNECT", ["-proxy", `127.0.0.1:${proxyPort}`]],
-      ["by name alone", []],
-    ] as const) {
-      it(`shakes hands with the declared host ${how}, and under no other name`, async () => {
-        const good = await handshake("web.test", "web.test", ...more)
-        expect(good).toMatchObject({ code: 0, stderr: expect.stringContaining("Verification: OK") })
-        const fronted = await handshake("web.test", "evil.test", ...more)
-        expect(fronted.code).not.toBe(0)
-        expect(fronted.stderr).toMatch(/unrecognized name/i)
-        expect(verdicts.at(-1)).toMatchObject({ decision: "deny", reason: "sni_mismatch", host: "web.test" })
-        expect((await handshake("evil.test", "evil.test", ...more)).code).not.toBe(0)
-        expect(verdicts.at(-1)).toMatchObject({ decision: "deny", reason: "host_not_allowed", host: "evil.test" })
-      })
-    }
-  },
-)
+describeNeeding("openssl s_client", noOpenssl, () => {
+  const handshake = (host: string, name: string, ...more: readonly string[]) =>
+    occupant.run(
+      [
+        "/usr/bin/openssl",
+        "s_client",
+        "-connect",
+        `${host}:443`,
+        "-servername",
+        name,
+        "-CAfile",
+        bundle,
+        "-verify_return_error",
+        "-brief",
+        ...more,
+      ],
+      { stdin: "", seconds: 20 },
+    )
+  for (const [how, more] of [
+    ["through CONNECT", ["-proxy", `127.0.0.1:${proxyPort}`]],
+    ["by name alone", []],
+  ] as const) {
+    it(`shakes hands with the declared host ${how}, and under no other name`, async () => {
+      const good = await handshake("web.test", "web.test", ...more)
+      expect(good).toMatchObject({ code: 0, stderr: expect.stringContaining("Verification: OK") })
+      const fronted = await handshake("web.test", "evil.test", ...more)
+      expect(fronted.code).not.toBe(0)
+      expect(fronted.stderr).toMatch(/unrecognized name/i)
+      expect(verdicts.at(-1)).toMatchObject({ decision: "deny", reason: "sni_mismatch", host: "web.test" })
+      expect((await handshake("evil.test", "evil.test", ...more)).code).not.toBe(0)
+      expect(verdicts.at(-1)).toMatchObject({ decision: "deny", reason: "host_not_allowed", host: "evil.test" })
+    })
+  }
+})
 
 describe("a WebSocket client", () => {
   const source = (host: string, how: "proxy" | "plain" | "tls") => `
@@ -204,8 +202,10 @@ for word in (b"hello", b"again"):
 })
 
 const noNpm =
-  programAt("npm") === undefined || !existsSync("/usr/lib/node_modules/npm") ? "npm is not in /usr/bin here" : undefined
-describe.skipIf(noNpm !== undefined)(`npm${noNpm === undefined ? "" : ` (skipped: ${noNpm})`}`, () => {
+  programAt("npm") === undefined || !existsSync("/usr/lib/node_modules/npm")
+    ? "npm is not in /usr/bin here: apt-get install -y npm"
+    : undefined
+describeNeeding("npm", noNpm, () => {
   for (const [how, env] of ways) {
     it(`asks a registry ${how}, and no undeclared one`, async () => {
       const npm = (registry: string) =>
@@ -230,8 +230,9 @@ describe.skipIf(noNpm !== undefined)(`npm${noNpm === undefined ? "" : ` (skipped
   }
 })
 
-const noJava = programAt("java") === undefined ? "java is not installed" : undefined
-describe.skipIf(noJava !== undefined)(`Java${noJava === undefined ? "" : ` (skipped: ${noJava})`}`, () => {
+const noJava =
+  programAt("java") === undefined ? "java is not installed: apt-get install -y default-jdk-headless" : undefined
+describeNeeding("Java", noJava, () => {
   const main = `import java.net.*;
 public class Main { public static void main(String[] a) throws Exception { for (String u : a) try (var in = new URL(u).openStream()) { System.out.print(new String(in.readAllBytes())); } catch (UnknownHostException e) { System.out.println("unknown " + e.getMessage()); } } }`
   it("reaches a declared host by its name, and is told of another that there is none", async () => {
@@ -271,39 +272,37 @@ public class Main { public static void main(String[] a) throws Exception {
 const chromium = ["/usr/lib/chromium/chromium", "/usr/lib/chromium-browser/chromium-browser"].find((path) =>
   existsSync(path),
 )
-describe.skipIf(chromium === undefined)(
-  `Chromium headless${chromium === undefined ? " (skipped: not installed)" : ""}`,
-  () => {
-    for (const [how, more] of [
-      ["through its proxy setting", [`--proxy-server=${proxyUrl}`]],
-      ["by name alone", ["--no-proxy-server"]],
-    ] as const) {
-      it(`renders a page ${how}, and is refused an undeclared host`, async () => {
-        const dump = (url: string) =>
-          occupant.run(
-            [
-              chromium ?? "",
-              "--headless=new",
-              "--no-sandbox",
-              "--disable-gpu",
-              "--disable-dev-shm-usage",
-              "--disable-crash-reporter",
-              "--disable-background-networking",
-              "--no-first-run",
-              "--disable-features=dbus",
-              "--user-data-dir=/tmp/chromium",
-              ...more,
-              "--virtual-time-budget=3000",
-              "--dump-dom",
-              url,
-            ],
-            { seconds: 50 },
-          )
-        const page = await dump("http://plain.test/c")
-        expect(page.stdout, page.stderr).toContain("served /c")
-        await dump("http://evil.test/")
-        expect(verdicts).toEqual(denied("evil.test"))
-      })
-    }
-  },
-)
+const noChromium = chromium === undefined ? "chromium is not installed: apt-get install -y chromium" : undefined
+describeNeeding("Chromium headless", noChromium, () => {
+  for (const [how, more] of [
+    ["through its proxy setting", [`--proxy-server=${proxyUrl}`]],
+    ["by name alone", ["--no-proxy-server"]],
+  ] as const) {
+    it(`renders a page ${how}, and is refused an undeclared host`, async () => {
+      const dump = (url: string) =>
+        occupant.run(
+          [
+            chromium ?? "",
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--disable-crash-reporter",
+            "--disable-background-networking",
+            "--no-first-run",
+            "--disable-features=dbus",
+            "--user-data-dir=/tmp/chromium",
+            ...more,
+            "--virtual-time-budget=3000",
+            "--dump-dom",
+            url,
+          ],
+          { seconds: 50 },
+        )
+      const page = await dump("http://plain.test/c")
+      expect(page.stdout, page.stderr).toContain("served /c")
+      await dump("http://evil.test/")
+      expect(verdicts).toEqual(denied("evil.test"))
+    })
+  }
+})

@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { postgresThere, startPostgres, startRedis } from "../support/servers/databases.ts"
+import { describeNeeding } from "../support/needing.ts"
 import { ensurePrograms } from "../support/servers/packages.ts"
 import type { Running } from "../support/servers/process.ts"
 import { type RunningSshd, startSshd } from "../support/servers/sshd.ts"
@@ -65,7 +66,7 @@ describe("curl", () => {
 })
 
 const noGit = ensurePrograms({ git: "git", "git-http-backend": "git" })
-describe.skipIf(noGit !== undefined)(`git over https${noGit === undefined ? "" : ` (skipped: ${noGit})`}`, () => {
+describeNeeding("git over https", noGit, () => {
   let web: WebServer
   let world: World
   beforeAll(async () => {
@@ -94,102 +95,92 @@ const noPostgres =
   ensurePrograms({ psql: "postgresql-client" }) ??
   (postgresThere()
     ? undefined
-    : (ensurePrograms({ pg_ctlcluster: "postgresql" }) ?? (postgresThere() ? undefined : "no PostgreSQL server")))
-describe.skipIf(noPostgres !== undefined)(
-  `psql against a real PostgreSQL${noPostgres === undefined ? "" : ` (skipped: ${noPostgres})`}`,
-  () => {
-    let server: Running
-    let world: World
-    beforeAll(async () => {
-      server = await startPostgres()
-      world = await openClients({ "db.test": server.port })
+    : (ensurePrograms({ pg_ctlcluster: "postgresql" }) ??
+      (postgresThere() ? undefined : "no PostgreSQL server: apt-get install -y postgresql")))
+describeNeeding("psql against a real PostgreSQL", noPostgres, () => {
+  let server: Running
+  let world: World
+  beforeAll(async () => {
+    server = await startPostgres()
+    world = await openClients({ "db.test": server.port })
+  })
+  afterAll(async () => {
+    await world?.[Symbol.asyncDispose]()
+    await server?.[Symbol.asyncDispose]()
+  })
+  it("gets an answer from a declared tcp:// host by its name alone", async () => {
+    expect(
+      await world.call("client.query", {
+        host: "db.test",
+        sql: "select count(*), sum(n) from generate_series(1,1000) as n",
+      }),
+    ).toMatchObject({ ok: true, value: "1000|500500\n", denied: [] })
+  })
+  it("is refused another name at once, which the envelope names", async () => {
+    expect(await world.call("client.query", { host: "other.test", sql: "select 1" })).toMatchObject({
+      ok: false,
+      ...denies("other.test"),
     })
-    afterAll(async () => {
-      await world?.[Symbol.asyncDispose]()
-      await server?.[Symbol.asyncDispose]()
+  })
+  it("is refused the server's own address", async () => {
+    expect(await world.call("client.query", { host: "127.0.0.1", sql: "select 1" })).toMatchObject({
+      ok: false,
+      ...denies("127.0.0.1:5432"),
     })
-    it("gets an answer from a declared tcp:// host by its name alone", async () => {
-      expect(
-        await world.call("client.query", {
-          host: "db.test",
-          sql: "select count(*), sum(n) from generate_series(1,1000) as n",
-        }),
-      ).toMatchObject({ ok: true, value: "1000|500500\n", denied: [] })
-    })
-    it("is refused another name at once, which the envelope names", async () => {
-      expect(await world.call("client.query", { host: "other.test", sql: "select 1" })).toMatchObject({
-        ok: false,
-        ...denies("other.test"),
-      })
-    })
-    it("is refused the server's own address", async () => {
-      expect(await world.call("client.query", { host: "127.0.0.1", sql: "select 1" })).toMatchObject({
-        ok: false,
-        ...denies("127.0.0.1:5432"),
-      })
-    })
-  },
-)
+  })
+})
 
 const noRedis = ensurePrograms({ "redis-server": "redis-server", "redis-cli": "redis-tools" })
-describe.skipIf(noRedis !== undefined)(
-  `redis-cli against a real Redis${noRedis === undefined ? "" : ` (skipped: ${noRedis})`}`,
-  () => {
-    let server: Running
-    let world: World
-    beforeAll(async () => {
-      server = await startRedis()
-      world = await openClients({ "cache.test": server.port })
+describeNeeding("redis-cli against a real Redis", noRedis, () => {
+  let server: Running
+  let world: World
+  beforeAll(async () => {
+    server = await startRedis()
+    world = await openClients({ "cache.test": server.port })
+  })
+  afterAll(async () => {
+    await world?.[Symbol.asyncDispose]()
+    await server?.[Symbol.asyncDispose]()
+  })
+  it("counts on a declared tcp:// host by its name alone", async () => {
+    expect(await world.call("client.incr", { host: "cache.test", key: "n", by: 5 })).toMatchObject({
+      ok: true,
+      value: "5\n",
+      denied: [],
     })
-    afterAll(async () => {
-      await world?.[Symbol.asyncDispose]()
-      await server?.[Symbol.asyncDispose]()
+    expect(await world.call("client.incr", { host: "cache.test", key: "n", by: 2 })).toMatchObject({
+      ok: true,
+      value: "7\n",
     })
-    it("counts on a declared tcp:// host by its name alone", async () => {
-      expect(await world.call("client.incr", { host: "cache.test", key: "n", by: 5 })).toMatchObject({
-        ok: true,
-        value: "5\n",
-        denied: [],
-      })
-      expect(await world.call("client.incr", { host: "cache.test", key: "n", by: 2 })).toMatchObject({
-        ok: true,
-        value: "7\n",
-      })
-    })
-    it("is refused another name at once, which the envelope names", async () => {
-      expect(await world.call("client.incr", { host: "other.test", key: "n", by: 1 })).toMatchObject(
-        denies("other.test"),
-      )
-    })
-  },
-)
+  })
+  it("is refused another name at once, which the envelope names", async () => {
+    expect(await world.call("client.incr", { host: "other.test", key: "n", by: 1 })).toMatchObject(denies("other.test"))
+  })
+})
 
 const noSshd = ensurePrograms({ sshd: "openssh-server", ssh: "openssh-client" })
-describe.skipIf(noSshd !== undefined)(
-  `ssh against a real sshd${noSshd === undefined ? "" : ` (skipped: ${noSshd})`}`,
-  () => {
-    let server: RunningSshd
-    let world: World
-    beforeAll(async () => {
-      server = await startSshd()
-      world = await openClients({ "shell.test": server.port })
-      writeFileSync(join(world.workspace, "id"), server.clientKey, { mode: 0o600 })
-      writeFileSync(join(world.workspace, "known"), server.knownHost("shell.test"))
+describeNeeding("ssh against a real sshd", noSshd, () => {
+  let server: RunningSshd
+  let world: World
+  beforeAll(async () => {
+    server = await startSshd()
+    world = await openClients({ "shell.test": server.port })
+    writeFileSync(join(world.workspace, "id"), server.clientKey, { mode: 0o600 })
+    writeFileSync(join(world.workspace, "known"), server.knownHost("shell.test"))
+  })
+  afterAll(async () => {
+    await world?.[Symbol.asyncDispose]()
+    await server?.[Symbol.asyncDispose]()
+  })
+  it("runs a command on a declared tcp:// host by its name alone", async () => {
+    expect(
+      await world.call("client.shell", { host: "shell.test", user: server.user, command: "do this" }),
+    ).toMatchObject({ ok: true, value: "forced: do this\n", denied: [] })
+  })
+  it("is refused another name at once, which the envelope names", async () => {
+    expect(await world.call("client.shell", { host: "other.test", user: server.user, command: "x" })).toMatchObject({
+      ok: false,
+      ...denies("other.test"),
     })
-    afterAll(async () => {
-      await world?.[Symbol.asyncDispose]()
-      await server?.[Symbol.asyncDispose]()
-    })
-    it("runs a command on a declared tcp:// host by its name alone", async () => {
-      expect(
-        await world.call("client.shell", { host: "shell.test", user: server.user, command: "do this" }),
-      ).toMatchObject({ ok: true, value: "forced: do this\n", denied: [] })
-    })
-    it("is refused another name at once, which the envelope names", async () => {
-      expect(await world.call("client.shell", { host: "other.test", user: server.user, command: "x" })).toMatchObject({
-        ok: false,
-        ...denies("other.test"),
-      })
-    })
-  },
-)
+  })
+})

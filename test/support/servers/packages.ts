@@ -49,7 +49,7 @@ export function ensurePrograms(programs: Readonly<Record<string, string>>): stri
   if (missing().length === 0) return undefined
   const mayInstall =
     process.getuid?.() === 0 && programAt("apt-get") !== undefined && process.env["CAISSON_NO_APT"] !== "1"
-  if (!mayInstall) return `not installed here and not installable: ${missing().join(", ")}`
+  if (!mayInstall) return `not installed: sudo apt-get install -y ${missing().join(" ")}`
   withoutStartingServices(() => {
     apt("install", ...missing())
     if (missing().length === 0) return
@@ -57,5 +57,7 @@ export function ensurePrograms(programs: Readonly<Record<string, string>>): stri
     apt("install", ...missing())
   })
   const left = missing()
-  return left.length === 0 ? undefined : `apt-get could not install ${left.join(", ")}`
+  return left.length === 0
+    ? undefined
+    : `apt-get could not install ${left.join(" ")}; see: apt-get install -y ${left.join(" ")}`
 }
