@@ -55,6 +55,11 @@ export const hostLimits = Object.freeze({
   contextBytes: limit("admit", MiB, "input_invalid"),
   concurrentCalls: limit("the host", 64, "the call waits for a place"),
   receiptEffects: limit("the receipt", 20_000, "the rest is recorded as a count and a digest of the whole list"),
+  receiptHomeEffects: limit(
+    "the receipt",
+    1_000,
+    "the rest of what a driver's home kept is recorded as a count and a digest of the whole list",
+  ),
   receiptDenials: limit("the receipt", 1_000, "the rest is recorded as a count"),
   errorOutputBytes: limit("the output reader", 4_096, "details.stderr keeps the end of the stream"),
   auditLockMs: limit("the audit log", 30_000, "the append fails; the call ends internal"),

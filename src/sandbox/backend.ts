@@ -146,7 +146,11 @@ export interface ExitedSandbox extends AsyncDisposable {
   readonly denied: readonly Denial[]
   readonly usage: { readonly wallMs: number; readonly cpuMs?: number; readonly peakMemoryBytes?: number }
   readonly writes: WriteSet
-  /** Write the layer to the workspace, all of it or nothing. Home state matching `home.keep` goes with it. */
+  /** what the call changed in its home, of what `home.keep` names; absent where no home is kept */
+  readonly home?: WriteSet
+  /** Keep that, all of it or nothing, whatever becomes of the workspace's layer. Before `commit` and `discard`. */
+  keepHome(): Promise<CommitResult>
+  /** Write the layer to the workspace, all of it or nothing. */
   commit(): Promise<CommitResult>
   /** Throw the layer away. Also what disposing does. */
   discard(): Promise<void>
@@ -155,7 +159,10 @@ export interface ExitedSandbox extends AsyncDisposable {
 export type CommitResult =
   | { readonly ok: true }
   | { readonly ok: false; readonly reason: "conflict"; readonly paths: readonly string[] }
+  /** nothing was written */
   | { readonly ok: false; readonly reason: "failed"; readonly message: string }
+  /** whoever wrote it broke off: all of it, nothing or a part is there until the next call's recovery */
+  | { readonly ok: false; readonly reason: "unknown"; readonly message: string }
 
 export interface ControlReport {
   /** stable name, e.g. `network-isolated`, `memory-limit` */

@@ -341,7 +341,7 @@ export const controls: readonly Control[] = [
       namespace("sealed-run.ts", 'stop({ by: "limit", limit: "cpu" })', "void 0"),
       { file: "endings.ts", find: "if (cpuMs === undefined) return []", replace: "if (true) return []" },
     ],
-    reddens: ["CPU time ends"],
+    reddens: ["CPU time ends at a limit of whole seconds", "CPU time ends at its limit in spite"],
   },
   {
     name: "the deadline",
@@ -416,9 +416,7 @@ export const controls: readonly Control[] = [
   },
   {
     name: "keeping only declared state of the home",
-    edits: [
-      layers("call-layers.ts", "commitTracked(home, homeWrites, globFilter(keep))", "commitTracked(home, homeWrites)"),
-    ],
+    edits: [layers("call-layers.ts", "commitTracked(home, homeWrites, keep)", "commitTracked(home, homeWrites)")],
     reddens: ["rc files beside declared driver state"],
   },
   {

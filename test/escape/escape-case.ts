@@ -24,7 +24,7 @@ export interface Seen extends Place {
   readonly stdout: string
   readonly stderr: string
   /** how the commit went, where the case asks for one */
-  readonly commit: "committed" | "conflict" | "failed" | "not asked"
+  readonly commit: "committed" | "conflict" | "failed" | "unknown" | "not asked"
 }
 
 export interface EscapeCase {

@@ -43,7 +43,9 @@ const layOut = (ground: Ground): Place & { folder: string } => {
 const commitOf = async (seen: Omit<Seen, "commit">, escape: EscapeCase): Promise<Seen["commit"]> => {
   if (escape.commit === undefined && escape.beforeCommit === undefined) return "not asked"
   escape.beforeCommit?.(seen)
+  const kept = await seen.exited.keepHome()
   const result = await seen.exited.commit()
+  if (!kept.ok) return kept.reason
   return result.ok ? "committed" : result.reason
 }
 

@@ -23,6 +23,6 @@ export interface HostCore {
   /** started at first need */
   backend(): Promise<SandboxBackend>
   egressProxy(policy: EgressPolicy): Promise<ServedEgress>
-  /** what a crashed host left in this workspace is finished or undone, once, before the first call on it */
+  /** what a crashed commit of any process left in this workspace is finished or undone, before each call on it */
   recover(workspace: string): Promise<void>
 }

@@ -2,8 +2,8 @@
  * Step 6: run the program, and judge each run, until one stands.
  *
  * Guarantees: a failed attempt is repeated only where the contract's rules allow it (C-23), never after a violation,
- * never beyond the call's own deadline, and each attempt starts from the workspace as it was. What earlier attempts
- * were denied stays in the account.
+ * never beyond the call's own deadline, and each attempt starts from the workspace as it was, and from
+ * the driver's home as the attempt before left it. What earlier attempts were denied stays in the account.
  */
 import { setTimeout as pause } from "node:timers/promises"
 import { callErrorOf } from "../invoke/failure.ts"
@@ -12,7 +12,8 @@ import type { Denial } from "../../sandbox/backend.ts"
 import { attempt } from "./attempt.ts"
 import type { HostCore } from "./core.ts"
 import { judge } from "./judge.ts"
-import type { Judged, Sealed, Step } from "./steps.ts"
+import { keepHome, withHomes } from "./keep-home.ts"
+import type { HomeOutcome, Judged, Sealed, Step } from "./steps.ts"
 
 /** The same profile with what is left of the time. */
 const within = (sealed: Sealed, leftMs: number): Sealed => ({
@@ -34,13 +35,15 @@ export const run = async (core: HostCore, sealed: Sealed, scope: AsyncDisposable
   await core.recover(sealed.workspace)
   const started = performance.now()
   let denied: readonly Denial[] = []
+  let homes: readonly HomeOutcome[] = []
   for (let attempts = 1; ; attempts += 1) {
     if (sealed.signal.aborted) return cancelled
     const elapsed = performance.now() - started
     await using own = new AsyncDisposableStack()
     const made = await attempt(core, attempts === 1 ? sealed : within(sealed, sealed.timeout.ms - elapsed), own, denied)
     if (!made.ok) return made
-    const judged = judge(core, { ...sealed, attempt: made.value, attempts })
+    homes = [...homes, ...(await keepHome(made.value.exited))]
+    const judged = withHomes(judge(core, { ...sealed, attempt: made.value, attempts, homes }))
     const again = nextTry(judged, performance.now() - started)
     if (again === undefined) {
       scope.use(own.move())

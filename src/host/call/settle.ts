@@ -2,7 +2,8 @@
  * Step 8: commit or discard.
  *
  * Guarantees: exactly one of the two, and commit only for a verdict that is ok and no plan. A commit that met a
- * concurrent change or a full disk left the workspace as it was and ends the call.
+ * concurrent change or a full disk left the workspace as it was and ends the call; one that was broken off is reported
+ * as unknown, never as anything else.
  * Does not: write the receipt; `perform` does, for every way a call can end.
  */
 import type { JsonValue } from "../../manifest/types.ts"
@@ -35,6 +36,17 @@ export const settle = async (judged: Judged): Promise<Settled> => {
         code: "conflict",
         message: `the workspace changed underneath the call: ${done.paths.slice(0, 5).join(", ")}`,
         details: { paths: done.paths.slice(0, 20), total: done.paths.length },
+      },
+      effects,
+    }
+  if (done.reason === "unknown")
+    return {
+      end: {
+        ok: false,
+        code: "internal",
+        message: `whether the effects were committed is not known: ${done.message}; the next call on this workspace finds it whole, with all of them or none`,
+        hint: "make another call on the workspace, then look at it",
+        details: { commit: "unknown" },
       },
       effects,
     }

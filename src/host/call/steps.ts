@@ -4,7 +4,8 @@
  */
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { JsonObject, JsonValue, OutputFormat, RetryRule, ToolContract } from "../../manifest/types.ts"
-import type { Denial, ExitedSandbox, Job, SandboxProfile } from "../../sandbox/backend.ts"
+import type { CommitResult, Denial, ExitedSandbox, Job, SandboxProfile } from "../../sandbox/backend.ts"
+import type { Effect } from "../../sandbox/effects/types.ts"
 import type { EffectiveTimeout } from "../invoke/retry.ts"
 import type { Failure } from "../invoke/failure.ts"
 import type { Program, RegisteredDriver } from "../registry/types.ts"
@@ -79,8 +80,15 @@ export interface Attempt {
   readonly denied: readonly Denial[]
   readonly outcome: { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] } | Failure
 }
+/** What became of the driver's own state after one attempt: it settles apart from the call's effects. */
+export interface HomeOutcome {
+  readonly effects: readonly Effect[]
+  readonly result: CommitResult
+}
 export interface Ran extends Sealed {
   readonly attempt: Attempt
+  /** one for each attempt that changed the driver's home */
+  readonly homes: readonly HomeOutcome[]
   readonly attempts: number
 }
 

@@ -2,7 +2,7 @@
  * The parts that calls share, opened once: registry, availability, sandbox backend, recovery.
  *
  * Guarantees: opening reads manifests, or what is known of them, and nothing else; the backend is made at first need and disposed of with this.
- * A workspace is recovered once, before the first call on it; a recovery that failed is tried again by the next call.
+ * A workspace is made whole before each call on it, whoever left it half-way.
  */
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { SandboxBackend } from "../../sandbox/backend.ts"
@@ -113,16 +113,7 @@ export const openCore = async ({
     }
   }
 
-  const recovered = new Map<string, Promise<void>>()
-  const recover = (workspace: string): Promise<void> => {
-    let known = recovered.get(workspace)
-    if (known === undefined) {
-      known = backend().then((one) => one.recover(workspace))
-      recovered.set(workspace, known)
-      known.catch(() => recovered.delete(workspace))
-    }
-    return known
-  }
+  const recover = async (workspace: string): Promise<void> => (await backend()).recover(workspace)
 
   const health = new Map<string, HealthStatus>()
   failed.move()

@@ -9,7 +9,17 @@ import { digestOf } from "../../manifest/digest.ts"
 import { shown } from "../../manifest/diagnostics.ts"
 import type { JsonObject, JsonValue } from "../../manifest/types.ts"
 import type { Denial } from "../../sandbox/backend.ts"
-import type { Admitted, Authorized, Progress, Ran, Requested, Routed, Sealed, SignedIn } from "../call/steps.ts"
+import type {
+  Admitted,
+  Authorized,
+  HomeOutcome,
+  Progress,
+  Ran,
+  Requested,
+  Routed,
+  Sealed,
+  SignedIn,
+} from "../call/steps.ts"
 import { isUserId, osUser } from "../data/os-user.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import { hostLimits } from "../limits.ts"
@@ -38,6 +48,7 @@ const SAFE_DETAILS = [
   "reason",
   "approval",
   "driver",
+  "home",
 ] as const
 
 const safeDetails = (details: JsonObject): JsonObject => {
@@ -138,6 +149,26 @@ const sealedFacts = (progress: Progress): JsonObject => {
   }
 }
 
+/** What the driver's own state gained and lost, attempt by attempt: paths and digests. */
+const homeFacts = (homes: readonly HomeOutcome[]): JsonObject => {
+  if (homes.length === 0) return {}
+  const most = hostLimits.receiptHomeEffects.value
+  const rows = homes.flatMap(({ effects, result }) =>
+    effects.map((effect) => ({
+      ...(effect as unknown as JsonObject),
+      path: clean(effect.path, 1024),
+      kept: result.ok,
+    })),
+  )
+  return {
+    home: {
+      kept: homes.every(({ result }) => result.ok),
+      effects: rows.slice(0, most),
+      ...(rows.length > most ? { total: rows.length, digest: digestOf(rows) } : {}),
+    },
+  }
+}
+
 const ranFacts = (progress: Progress): JsonObject => {
   if (!has<Ran>(progress, "attempt")) return {}
   const { exited } = progress.attempt
@@ -147,6 +178,7 @@ const ranFacts = (progress: Progress): JsonObject => {
     retries: progress.attempts - 1,
     ending: ending.by,
     ...(ending.by === "exit" ? { exit_code: ending.code } : {}),
+    ...homeFacts(progress.homes),
     usage: {
       wall_ms: usage.wallMs,
       ...(usage.cpuMs === undefined ? {} : { cpu_ms: usage.cpuMs }),

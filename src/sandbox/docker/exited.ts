@@ -10,6 +10,11 @@ import type { OpenLayers, SealedLayers } from "../layers/call-layers.ts"
 import type { SealedRun } from "./sealed-run.ts"
 
 const NO_WRITES: WriteSet = { effects: [], bytes: 0 }
+const UNSEEN: CommitResult = {
+  ok: false,
+  reason: "failed",
+  message: "the container's processes were not seen to end",
+}
 
 export interface ExitedOptions {
   readonly run: SealedRun
@@ -28,6 +33,7 @@ export class Exited implements ExitedSandbox {
   readonly denied
   readonly usage
   readonly writes
+  readonly home?: WriteSet
   readonly #layers: SealedLayers | OpenLayers
   readonly #done: () => void
   #settled = false
@@ -45,13 +51,18 @@ export class Exited implements ExitedSandbox {
       ...(peakMemoryBytes === undefined ? {} : { peakMemoryBytes }),
     }
     this.writes = "writes" in layers ? layers.writes : NO_WRITES
+    if ("home" in layers && layers.home !== undefined) this.home = layers.home
+  }
+  async keepHome(): Promise<CommitResult> {
+    if (this.#settled) throw new Error("this sandbox was settled already")
+    return "keepHome" in this.#layers ? this.#layers.keepHome() : UNSEEN
   }
   async commit(): Promise<CommitResult> {
     if (this.#settled) throw new Error("this sandbox was settled already")
     const layers = this.#layers
     if (!("commit" in layers)) {
       await this.discard()
-      return { ok: false, reason: "failed", message: "the container's processes were not seen to end" }
+      return UNSEEN
     }
     this.#settled = true
     try {

@@ -54,7 +54,7 @@ const attach = async (options: PreparedOptions, workspace: string): Promise<Atta
     identity: { uid: user, gid: user },
     owners,
     blank,
-    transactions: options.transactions.forCall(workspace, profile.home?.dir),
+    transactions: await options.transactions.forCall(workspace, profile.home?.dir),
   })
   try {
     const { paths } = layers

@@ -2,7 +2,8 @@
  * The layers of one call, from their mounting to their end: open → sealed → committed or discarded.
  *
  * Guarantees: both backends go through the same steps in the same order; a layer is read only after it is no longer
- * mounted, is written once or thrown away once, and what a driver keeps of its home goes by the home's own patterns.
+ * mounted, is written once or thrown away once, and a driver's home settles apart
+ * from the workspace, by its own patterns.
  * Assumes: `seal` is called when every process that could write to the layers is gone.
  */
 import { statfsSync } from "node:fs"
@@ -50,6 +51,10 @@ export interface OpenLayers {
 /** Unmounted and read; unjudged. */
 export interface SealedLayers {
   readonly writes: WriteSet
+  /** what of the home would be kept; absent where none is */
+  readonly home?: WriteSet
+  /** The home settles by itself, before the workspace does. */
+  keepHome(): Promise<CommitResult>
   commit(): Promise<CommitResult>
   discard(): void
 }
@@ -79,20 +84,27 @@ const commitTracked = (
     ...(only === undefined ? {} : { only }),
   })
 
-const sealed = async (slot: Slot, workspace: Tracked, home: Tracked | undefined, keep: readonly string[]) => {
+/** Of a home's layer, what the driver keeps: the rest was never more than the call's. */
+const keptOf = ({ effects }: WriteSet, keep: (path: string) => boolean): WriteSet => {
+  const kept = effects.filter(({ path, from }) => keep(path) || (from !== undefined && keep(from)))
+  return { effects: kept, bytes: kept.reduce((sum, { size }) => sum + (size ?? 0), 0) }
+}
+
+const sealed = async (slot: Slot, workspace: Tracked, home: Tracked | undefined, patterns: readonly string[]) => {
   slot.seal()
   const writes = await readLayer(workspace.layer)
   const homeWrites = home === undefined ? undefined : await readLayer(home.layer)
+  const keep = globFilter(patterns)
   const layers: SealedLayers = {
     writes,
+    ...(homeWrites === undefined ? {} : { home: keptOf(homeWrites, keep) }),
+    async keepHome() {
+      if (home === undefined || homeWrites === undefined) return { ok: true }
+      return commitTracked(home, homeWrites, keep)
+    },
     async commit() {
       try {
-        const result = await commitTracked(workspace, writes)
-        if (result.ok && home !== undefined && homeWrites !== undefined) {
-          const kept = await commitTracked(home, homeWrites, globFilter(keep))
-          if (!kept.ok) process.emitWarning(`the driver's own state was not kept: ${kept.reason}`)
-        }
-        return result
+        return await commitTracked(workspace, writes)
       } finally {
         slot.dispose()
       }

@@ -21,8 +21,11 @@ export class Transactions {
     }
     return root
   }
-  forCall(workspace: string, home: string | undefined): LayerTransactions {
-    return { workspace: this.#rootFor(workspace), ...(home === undefined ? {} : { home: this.#rootFor(home) }) }
+  /** Before a call's layers are opened: its home is made whole (the workspace was), and the roots are chosen. */
+  async forCall(workspace: string, home: string | undefined): Promise<LayerTransactions> {
+    if (home === undefined) return { workspace: this.#rootFor(workspace) }
+    await this.recover(home)
+    return { workspace: this.#rootFor(workspace), home: this.#rootFor(home) }
   }
   /** Finish or undo what a crash left in this folder. */
   async recover(folder: string): Promise<void> {

@@ -18,9 +18,10 @@ import type {
   SandboxProfile,
   Unavailable,
 } from "../backend.ts"
+import type { WriteSet } from "../effects/types.ts"
 import { Transactions } from "../layers/transactions.ts"
 import { examineControls } from "./examine.ts"
-import { type Handle, launch, type Launched } from "./launch.ts"
+import { type Handle, launch, type Launched, LauncherGone } from "./launch.ts"
 import { rolesOf } from "./listeners.ts"
 import type { ListenerRole, PrepareAnswer, Refusal, RunAnswer } from "./protocol.ts"
 
@@ -57,6 +58,7 @@ class Exited implements ExitedSandbox {
   readonly denied
   readonly usage
   readonly writes
+  readonly home?: WriteSet
   readonly #launched: Launched
   readonly #sandbox: number
   #settled = false
@@ -69,15 +71,25 @@ class Exited implements ExitedSandbox {
     this.denied = answer.denied
     this.usage = answer.usage
     this.writes = answer.writes
+    if (answer.home !== undefined) this.home = answer.home
+  }
+  async keepHome(): Promise<CommitResult> {
+    if (this.#settled) throw new Error("this sandbox was settled already")
+    return this.#write("keep-home")
+  }
+  /** A launcher that died over it, and one that says it broke, leave the outcome open. */
+  async #write(op: "commit" | "keep-home"): Promise<CommitResult> {
+    try {
+      return (await this.#launched.ask({ op, sandbox: this.#sandbox })) as CommitResult
+    } catch (error) {
+      const { message } = error as Error
+      return { ok: false, reason: error instanceof LauncherGone ? "failed" : "unknown", message }
+    }
   }
   async commit(): Promise<CommitResult> {
     if (this.#settled) throw new Error("this sandbox was settled already")
     this.#settled = true
-    try {
-      return (await this.#launched.ask({ op: "commit", sandbox: this.#sandbox })) as CommitResult
-    } catch (error) {
-      return { ok: false, reason: "failed", message: (error as Error).message }
-    }
+    return this.#write("commit")
   }
   async discard(): Promise<void> {
     if (this.#settled) return
@@ -138,11 +150,12 @@ class Prepared implements PreparedSandbox {
       void this.#launched.ask({ op: "cancel", sandbox: this.#sandbox }).catch(() => undefined)
     cancel.addEventListener("abort", onCancel, { once: true })
     try {
+      const transactions = await this.#transactions.forCall(workspace, this.#home)
       const asked = this.#launched.ask({
         op: "run",
         sandbox: this.#sandbox,
         job: { ...job, workspace },
-        transactions: this.#transactions.forCall(workspace, this.#home),
+        transactions,
       })
       if (cancel.aborted) onCancel()
       const answer = (await asked) as RunAnswer | Refusal
@@ -167,7 +180,6 @@ class NamespaceBackend implements SandboxBackend {
   readonly name = "namespace"
   readonly #data: string
   readonly #transactions: Transactions
-  readonly #recovered = new Map<string, Promise<void>>()
   #launched: Promise<Launched | Refusal> | undefined
   constructor(options: NamespaceBackendOptions) {
     this.#data = options.data
@@ -194,19 +206,8 @@ class NamespaceBackend implements SandboxBackend {
   async prepare(profile: SandboxProfile): Promise<PreparedSandbox | Unavailable> {
     const launched = await this.#launcher()
     if ("ok" in launched) return launched
-    if (profile.home !== undefined) await this.#recoverOnce(profile.home.dir)
     const answer = (await launched.ask({ op: "prepare", profile })) as PrepareAnswer | Refusal
     return answer.ok ? new Prepared(launched, answer, profile, this.#transactions) : answer
-  }
-  /** A home is this backend's own to recover: nobody else touches it. */
-  #recoverOnce(folder: string): Promise<void> {
-    let done = this.#recovered.get(folder)
-    if (done === undefined) {
-      done = this.recover(folder)
-      this.#recovered.set(folder, done)
-      done.catch(() => this.#recovered.delete(folder))
-    }
-    return done
   }
   recover(workspace: string): Promise<void> {
     return this.#transactions.recover(workspace)

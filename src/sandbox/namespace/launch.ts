@@ -26,6 +26,9 @@ import { bwrapPath } from "./sealed-run.ts"
 
 export type Handle = Server | UdpSocket
 
+/** The launcher was gone before it could be asked: nothing of the request was done. */
+export class LauncherGone extends Error {}
+
 const readSetting = (path: string): string | undefined => {
   try {
     return readFileSync(path, "utf8").trim()
@@ -216,7 +219,7 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
     ask: (request) =>
       new Promise<Answer>((resolve, reject) => {
         if (ended || !child.connected)
-          return reject(new Error(`the sandbox launcher is gone: ${stderr.trim() || "it was killed"}`))
+          return reject(new LauncherGone(`the sandbox launcher is gone: ${stderr.trim() || "it was killed"}`))
         serial += 1
         const id = serial
         child.ref()

@@ -272,6 +272,7 @@ class Launcher {
           ...(peakMemoryBytes === undefined ? {} : { peakMemoryBytes }),
         },
         writes: sealed.writes,
+        ...(sealed.home === undefined ? {} : { home: sealed.home }),
       }
     } catch (error) {
       this.discard(id)
@@ -285,6 +286,12 @@ class Launcher {
 
   cancel(id: number): void {
     this.#sandboxes.get(id)?.cancel.abort()
+  }
+
+  async keepHome(id: number): Promise<CommitResult> {
+    const { sealed } = this.#known(id)
+    if (sealed === undefined) throw new Error("a home is kept when the sandbox has ended")
+    return sealed.keepHome()
   }
 
   async commit(id: number): Promise<CommitResult> {
@@ -318,6 +325,8 @@ const answer = async (launcher: Launcher, message: RequestMessage): Promise<Answ
       return launcher.prepare(message.profile)
     case "run":
       return launcher.run(message.sandbox, message.job, message.transactions)
+    case "keep-home":
+      return launcher.keepHome(message.sandbox)
     case "commit":
       return launcher.commit(message.sandbox)
     case "cancel":

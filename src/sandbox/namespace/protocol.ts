@@ -17,6 +17,7 @@ export type Request =
       readonly transactions: LayerTransactions
     }
   | { readonly op: "cancel"; readonly sandbox: number }
+  | { readonly op: "keep-home"; readonly sandbox: number }
   | { readonly op: "commit"; readonly sandbox: number }
   | { readonly op: "discard"; readonly sandbox: number }
 export type RequestMessage = Request & { readonly id: number }
@@ -41,6 +42,7 @@ export interface RunAnswer {
   readonly denied: readonly Denial[]
   readonly usage: { readonly wallMs: number; readonly cpuMs?: number; readonly peakMemoryBytes?: number }
   readonly writes: WriteSet
+  readonly home?: WriteSet
 }
 export type Answer = PrepareAnswer | RunAnswer | CommitResult | Refusal | { readonly ok: true }
 

@@ -17,6 +17,9 @@ export interface FakeRun {
   readonly effects?: readonly Effect[]
   readonly denied?: readonly Denial[]
   readonly commit?: CommitResult
+  /** what it changed in its home */
+  readonly home?: readonly Effect[]
+  readonly keep?: CommitResult
   /** instead of a run */
   readonly refuse?: Unavailable
   readonly throws?: Error
@@ -77,6 +80,12 @@ export const fakeBackend = (...runs: readonly FakeRun[]): FakeBackend => {
             denied: run.denied ?? [],
             usage: { wallMs: 1 },
             writes: { effects: run.effects ?? [], bytes: 0 },
+            ...(run.home === undefined ? {} : { home: { effects: run.home, bytes: 0 } }),
+            async keepHome() {
+              const result = run.keep ?? { ok: true as const }
+              fake.log.push(result.ok ? "kept home" : "lost home")
+              return result
+            },
             async commit() {
               const result = run.commit ?? { ok: true as const }
               if (open) fake.settled.push(result.ok ? "committed" : "discarded")

@@ -250,7 +250,10 @@ describe("what the tool sees", () => {
       keep,
     )
     expect(first.exited.writes.effects).toEqual([])
-    expect(await first.exited.commit()).toEqual({ ok: true })
+    expect(first.exited.home?.effects.map(({ path }) => path)).toContain(".config/tool/s")
+    expect(first.exited.home?.effects.map(({ path }) => path)).not.toContain(".bashrc")
+    expect(await first.exited.keepHome()).toEqual({ ok: true })
+    await first.exited.discard()
     const second = await runShell(backend, workspace, "cat ~/.config/tool/s; ls -A ~", keep)
     expect(second.stdout).toBe("state\n.config\n")
     await second.exited.discard()

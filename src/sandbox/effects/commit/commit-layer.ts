@@ -134,8 +134,8 @@ const undoAll = (
     const why = error instanceof Error ? error.message : String(error)
     return {
       ok: false,
-      reason: "failed",
-      message: `the commit stopped half-way and will be undone at the next start: ${why}`,
+      reason: "unknown",
+      message: `the commit stopped half-way and will be undone by the next call: ${why}`,
     }
   }
   if (foreign.length > 0) keepAside(transaction)

@@ -1,0 +1,103 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { readReceipts } from "../../src/host/index.ts"
+import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
+import type { SandboxBackend } from "../../src/sandbox/backend.ts"
+import { openWorld, type World } from "./host-world.ts"
+
+const token = "/home/tool/.actor/token"
+
+describe("a driver's own state", () => {
+  let world: World
+  beforeAll(async () => {
+    world = await openWorld()
+  })
+  afterAll(() => world[Symbol.asyncDispose]())
+  const held = async (): Promise<unknown> => {
+    const envelope = await world.call("fixture.act", { verb: "read", args: [token] })
+    return envelope.ok ? envelope.value : envelope.error.message
+  }
+
+  it.each([
+    [
+      "is refused for an undeclared write",
+      "undeclared_write",
+      { verb: "puts", args: [token, "a", "stray.txt", "x"] },
+      {},
+    ],
+    ["is only planned", "ok", { verb: "puts", args: [token, "b", "notes/planned.txt", "x"] }, { plan: true }],
+    ["fails", "actor:on_purpose", { verb: "fail", args: [token] }, {}],
+  ])(
+    "that was renewed by a call which %s is there at the next, and the effects are not",
+    async (_how, code, input, more) => {
+      const before = readdirSync(join(world.workspace, "notes"))
+      const envelope = await world.call("fixture.act", input, more)
+      expect(envelope.ok ? "ok" : envelope.error.code).toBe(code)
+      expect(envelope.effects.filter(({ committed }) => committed)).toEqual([])
+      expect(readdirSync(join(world.workspace, "notes"))).toEqual(before)
+      expect(await held()).toBe(input.verb === "fail" ? "x" : input.args[1])
+      const [receipt] = readReceipts(world.data, { call: envelope.call })
+      expect(receipt?.metadata).toMatchObject({
+        home: {
+          kept: true,
+          effects: expect.arrayContaining([
+            expect.objectContaining({ path: ".actor/token", after: expect.stringMatching(/^sha256:/), kept: true }),
+          ]) as unknown,
+        },
+      })
+    },
+  )
+
+  it("that a call left alone is not in its receipt", async () => {
+    const envelope = await world.call("fixture.act", { verb: "read", args: ["README.md"] })
+    const [receipt] = readReceipts(world.data, { call: envelope.call })
+    expect(receipt?.metadata).not.toHaveProperty("home")
+  })
+})
+
+it("state that another call renewed meanwhile is an error that the caller sees, and nothing is committed", async () => {
+  let home = ""
+  let between = (): void => undefined
+  const real = { backend: undefined as SandboxBackend | undefined }
+  const namespace = (): SandboxBackend => real.backend as SandboxBackend
+  const wrapped: SandboxBackend = {
+    name: "namespace",
+    recover: (workspace) => namespace().recover(workspace),
+    examine: () => namespace().examine(),
+    [Symbol.asyncDispose]: async () => undefined,
+    async prepare(profile) {
+      home = profile.home?.dir ?? home
+      const prepared = await namespace().prepare(profile)
+      if (!prepared.ok) return prepared
+      return {
+        ok: true,
+        channel: prepared.channel,
+        async run(job, cancel) {
+          const exited = await prepared.run(job, cancel)
+          between()
+          return exited
+        },
+        [Symbol.asyncDispose]: () => prepared[Symbol.asyncDispose](),
+      }
+    },
+  }
+  await using world = await openWorld("", { backend: wrapped })
+  await using backend = createNamespaceBackend({ data: world.data })
+  real.backend = backend
+  expect(await world.call("fixture.act", { verb: "write", args: [token, "first"] })).toMatchObject({ ok: true })
+  between = () => writeFileSync(join(home, ".actor/token"), "theirs")
+  const envelope = await world.call("fixture.act", { verb: "puts", args: [token, "ours", "notes/new.txt", "x"] })
+  expect(envelope).toMatchObject({
+    ok: false,
+    error: {
+      code: "conflict",
+      message: expect.stringContaining("own state was not kept"),
+      details: { home: "conflict" },
+    },
+    effects: [{ path: "notes/new.txt", committed: false }],
+  })
+  expect(readFileSync(join(home, ".actor/token"), "utf8")).toBe("theirs")
+  expect(readdirSync(join(world.workspace, "notes"))).not.toContain("new.txt")
+  expect(readReceipts(world.data, { call: envelope.call })[0]?.metadata).toMatchObject({ home: { kept: false } })
+})

@@ -1,0 +1,93 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { setImmediate as turn, setTimeout as pause } from "node:timers/promises"
+import { expect, it } from "vitest"
+import { createHost, readReceipts } from "../../src/host/index.ts"
+import type { Host } from "../../src/host/types.ts"
+import { descendants } from "../support/sealed.ts"
+import { digestOfFolder, fixtureTools, openFolder } from "./host-world.ts"
+
+const FILES = 2000
+
+/** Commits under way or left behind: those whose journal is written. */
+const begun = (data: string): string[] => {
+  const root = join(data, "tx")
+  if (!existsSync(root)) return []
+  return readdirSync(root).filter((name) => name.startsWith("tx-") && existsSync(join(root, name, "journal")))
+}
+const left = (data: string): string[] =>
+  existsSync(join(data, "tx")) ? readdirSync(join(data, "tx")).filter((name) => /^(?:tx|trash)-/.test(name)) : []
+
+const openPlace = (): { folder: string; data: string; workspace: string } => {
+  const folder = openFolder()
+  const [data, workspace] = [join(folder, "data"), join(folder, "work")]
+  mkdirSync(join(workspace, "notes"), { recursive: true })
+  writeFileSync(join(workspace, "README.md"), "read me\n")
+  for (let n = 1; n <= FILES; n += 1) writeFileSync(join(workspace, "notes", String(n)), "old")
+  return { folder, data, workspace }
+}
+const look = (host: Host, workspace: string) =>
+  host.call({ tool: "fixture.act", input: { verb: "read", args: ["README.md"] }, workspace, approve: true })
+const texts = (workspace: string): string[] => [
+  ...new Set(
+    readdirSync(join(workspace, "notes")).map((name) =>
+      readFileSync(join(workspace, "notes", name), "utf8").slice(0, 3),
+    ),
+  ),
+]
+
+it("a host that stays up finds the workspace whole after another process was killed in mid-commit", async () => {
+  const { folder, data, workspace } = openPlace()
+  try {
+    await using host = await createHost({ data, manifests: [fixtureTools] })
+    expect(await look(host, workspace)).toMatchObject({ ok: true })
+    const before = digestOfFolder(workspace)
+    const other = spawn(
+      process.execPath,
+      ["--no-warnings", join(import.meta.dirname, "host-committer.ts"), "namespace", data, workspace],
+      { stdio: ["ignore", "pipe", "inherit"] },
+    )
+    await once(other.stdout, "data")
+    while (begun(data).length === 0 && other.exitCode === null) await turn()
+    other.kill("SIGKILL")
+    await once(other, "close")
+    expect(left(data).length).toBe(1)
+    expect(await look(host, workspace)).toMatchObject({ ok: true, value: "read me\n" })
+    expect(texts(workspace)).toEqual(["old"])
+    expect(digestOfFolder(workspace)).toBe(before)
+    expect(left(data)).toEqual([])
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
+
+it("a launcher that dies in mid-commit leaves an outcome that is unknown, and the next call finds the workspace whole", async () => {
+  const { folder, data, workspace } = openPlace()
+  try {
+    await using host = await createHost({ data, manifests: [fixtureTools] })
+    expect(await look(host, workspace)).toMatchObject({ ok: true })
+    const launchers = descendants(process.pid).filter(({ pid }) =>
+      readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("launcher."),
+    )
+    const committing = host.call({
+      tool: "fixture.act",
+      input: { verb: "many", args: ["notes", String(FILES)] },
+      workspace,
+      approve: true,
+    })
+    while (begun(data).length === 0) await turn()
+    for (const { pid } of launchers) process.kill(pid, "SIGKILL")
+    const envelope = await committing
+    expect(envelope).toMatchObject({ ok: false, error: { code: "internal", details: { commit: "unknown" } } })
+    expect(envelope.ok ? "" : envelope.error.message).not.toContain("as before")
+    expect(readReceipts(data, { call: envelope.call })[0]?.metadata).toMatchObject({ details: { commit: "unknown" } })
+    while (left(data).length === 0) await pause(5)
+    expect(await look(host, workspace)).toMatchObject({ ok: true })
+    expect(texts(workspace)).toEqual(["old"])
+    expect(left(data)).toEqual([])
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
