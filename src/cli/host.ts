@@ -5,7 +5,7 @@
  * the reason's exit code, what is wrong and how to mend it, and leaves nothing open.
  */
 import { existsSync } from "node:fs"
-import type { Host } from "../host/types.ts"
+import type { CallError, Host } from "../host/types.ts"
 import { reasons } from "../host/reasons.ts"
 import { exit } from "./exit.ts"
 import { diagnosticLines } from "./render/diagnostics.ts"
@@ -19,9 +19,21 @@ export interface HostFlags {
   readonly warm?: boolean
 }
 
-const tellStart = async (error: unknown, terminal: Terminal): Promise<number> => {
+/** What a command that answers with an envelope says of a host that cannot start: no call was made, so none is named. */
+export type StartFailed = (error: CallError) => void
+
+const tellStart = async (error: unknown, terminal: Terminal, failed: StartFailed | undefined): Promise<number> => {
   const { HostStartError } = await import("../host/config/start-error.ts")
   if (!(error instanceof HostStartError)) throw error
+  const { code, message, fix } = error
+  failed?.({
+    code,
+    class: reasons[code].class,
+    message: `the host cannot start: ${message}`,
+    retryable: false,
+    hint: fix,
+    details: {},
+  })
   terminal.say(`caisson: the host cannot start: ${inline(error.message)}`)
   for (const diagnostic of error.diagnostics)
     for (const line of diagnosticLines(diagnostic, terminal.paint)) terminal.say(line)
@@ -33,6 +45,7 @@ export const withHost = async (
   flags: HostFlags,
   terminal: Terminal,
   use: (host: Host) => Promise<number>,
+  failed?: StartFailed,
 ): Promise<number> => {
   const missing = flags.manifests?.find((folder) => !existsSync(folder))
   if (missing !== undefined) {
@@ -48,7 +61,7 @@ export const withHost = async (
       warm: flags.warm ?? false,
     })
   } catch (error) {
-    return tellStart(error, terminal)
+    return tellStart(error, terminal, failed)
   }
   try {
     return await use(host)

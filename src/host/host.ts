@@ -11,6 +11,7 @@ import { perform } from "./call/perform.ts"
 import { availabilityOf } from "./call/route.ts"
 import type { Requested } from "./call/steps.ts"
 import { loadConfig } from "./config/load.ts"
+import { startFailure } from "./config/start-error.ts"
 import { openCore } from "./data/core.ts"
 import { dataFolderOf, openDataFolder } from "./data/folder.ts"
 import { createUlids } from "./data/ulid.ts"
@@ -71,7 +72,15 @@ const unloadedOf = (failed: FailedManifest): readonly UnloadedListing[] => {
 }
 
 export const createHost = async (options: HostOptions = {}): Promise<Host> => {
-  const data = openDataFolder(dataFolderOf(options.data))
+  const folder = dataFolderOf(options.data)
+  try {
+    return await openHost(openDataFolder(folder), options)
+  } catch (error) {
+    throw startFailure(error, folder)
+  }
+}
+
+const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   const config = loadConfig(data, options.config)
   const core = await openCore({
     data,

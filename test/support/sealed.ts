@@ -200,7 +200,7 @@ export const groupsOf = (hostPid: number): string[] =>
 export const strayMounts = (...folders: string[]): string[] =>
   readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
-    .filter((line) => folders.some((folder) => line.includes(folder)) || / \/(srv|mnt|media|opt) /.test(line))
+    .filter((line) => folders.some((folder) => line.includes(folder)) || / \/(run|var\/lib)\/caisson /.test(line))
 
 export const until = async (condition: () => boolean, what: string, milliseconds = 10_000): Promise<void> => {
   const end = Date.now() + milliseconds

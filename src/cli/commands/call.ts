@@ -61,9 +61,17 @@ export const run = async (tool: string, flags: CallFlags, terminal: Terminal): P
   using interrupt = onInterrupt(() => terminal.say(`caisson: ${says.cancelling}`))
   const request = await requestFrom(tool, flags, interrupt.signal)
   // Awaited here, so that the signals stay ours until the host is closed.
-  return await withHost({ ...flags, warm: true }, terminal, async (host) => {
-    const envelope = await terminal.during(host.call({ ...request, signal: interrupt.signal }), tool)
-    show(envelope, flags, terminal)
-    return exitOf(envelope)
-  })
+  return await withHost(
+    { ...flags, warm: true },
+    terminal,
+    async (host) => {
+      const envelope = await terminal.during(host.call({ ...request, signal: interrupt.signal }), tool)
+      show(envelope, flags, terminal)
+      return exitOf(envelope)
+    },
+    (error) => {
+      if (flags.json === true || !terminal.isInteractive)
+        resultJson(terminal, { ok: false, error, call: "none", effects: [], denied: [], receipt: "none" })
+    },
+  )
 }

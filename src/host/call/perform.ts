@@ -6,6 +6,7 @@
  */
 import type { JsonValue } from "../../manifest/types.ts"
 import type { Denial } from "../../sandbox/backend.ts"
+import { machineTrouble } from "../data/machine-trouble.ts"
 import { callErrorOf, type Failure } from "../invoke/failure.ts"
 import type { AuditLog } from "../receipts/log.ts"
 import { openCall } from "../receipts/open-calls.ts"
@@ -71,12 +72,17 @@ const walk = async (core: HostCore, requested: Requested, trail: Trail, scope: A
   return settled.end
 }
 
-const thrown = (error: unknown): Failure => ({
-  ok: false,
-  code: "internal",
-  message: `the host itself failed: ${error instanceof Error ? error.message : String(error)}`,
-  details: error instanceof Error ? { error: error.name } : {},
-})
+const thrown = (error: unknown): Failure => {
+  const trouble = machineTrouble(error)
+  const said = error instanceof Error ? error.message : String(error)
+  return {
+    ok: false,
+    code: "internal",
+    message: `the host itself failed: ${trouble?.message ?? said}`,
+    ...(trouble === undefined ? {} : { hint: `${trouble.fix}, then run it again` }),
+    details: error instanceof Error ? { error: error.name } : {},
+  }
+}
 
 const unrecorded = (committed: boolean, error: unknown): CallError =>
   callErrorOf({

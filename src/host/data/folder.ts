@@ -6,9 +6,9 @@
  * config, is closed here: there is nothing in it that others could have read or replaced. It and a workspace never lie in one another: a tool that
  * can write the evidence or the policy could rewrite both.
  */
-import { chmodSync, lstatSync, mkdirSync, readdirSync, realpathSync } from "node:fs"
+import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, realpathSync } from "node:fs"
 import { homedir } from "node:os"
-import { join, resolve, sep } from "node:path"
+import { dirname, join, resolve, sep } from "node:path"
 import { HostStartError } from "../config/start-error.ts"
 
 export const dataFolderOf = (
@@ -25,10 +25,22 @@ const isUnused = (folder: string, mode: number): boolean => {
   return names.length === 0 || ((mode & 0o022) === 0 && names.every((name) => name === "caisson.yaml"))
 }
 
+/** Step by step: Node's own way asks for ever where a file system takes no folders (`/proc`). */
+const makeFolders = (folder: string): void => {
+  if (existsSync(folder)) return
+  const parent = dirname(folder)
+  if (parent !== folder) makeFolders(parent)
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error
+  }
+}
+
 /** Make or check the folder; answers its real path. */
 export const openDataFolder = (folder: string): string => {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    makeFolders(folder)
   } catch (error) {
     throw new HostStartError(
       "internal",

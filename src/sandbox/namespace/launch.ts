@@ -13,6 +13,7 @@ import type { Server } from "node:net"
 import { dirname, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 import { removeGroups } from "./cgroup.ts"
+import { mountBase } from "./mount-base.ts"
 import type {
   Answer,
   LauncherFacts,
@@ -28,6 +29,9 @@ export type Handle = Server | UdpSocket
 
 /** The launcher was gone before it could be asked: nothing of the request was done. */
 export class LauncherGone extends Error {}
+
+/** Node takes a second to start on a slow machine; one that needs longer than this hangs. */
+const readyWithinMs = 60_000
 
 const readSetting = (path: string): string | undefined => {
   try {
@@ -95,7 +99,7 @@ const compiledIn = (data: string): Readonly<Record<string, string>> => {
     : {}
 }
 
-/** `data`: the host's data folder, which also stays clear of the launcher's own mounts. */
+/** `data`: the host's data folder. */
 export const launch = async (data: string): Promise<Launched | Refusal> => {
   for (const { path, from } of needed) {
     try {
@@ -110,6 +114,8 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
     }
   }
   const uid = process.getuid?.() ?? 0
+  const base = mountBase(data, uid)
+  if (!base.ok) return { ok: false, control: "launcher", message: base.message, fix: base.fix }
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js"
   const program = fileURLToPath(new URL(`./launcher.${extension}`, import.meta.url))
   const listedAt = Date.now()
@@ -117,7 +123,7 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
   const options: LauncherOptions = {
     hostPid: process.pid,
     hostUid: uid,
-    avoid: data === "" ? [] : [data],
+    base: base.path,
     livePids,
     listedAt,
   }
@@ -171,10 +177,22 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
   const first = await new Promise<LauncherFacts | Refusal>((resolve) => {
     child.once("error", (error) => resolve({ ok: false, control: "namespaces", ...namespaceTrouble(error.message) }))
     void gone.then(() => resolve({ ok: false, control: "namespaces", ...namespaceTrouble(stderr.trim()) }))
+    const late = setTimeout(
+      () =>
+        resolve({
+          ok: false,
+          control: "launcher",
+          message: `the sandbox launcher did not get ready within ${readyWithinMs} ms`,
+          fix: "look for what holds the machine up (`dmesg`, load), then run it again",
+        }),
+      readyWithinMs,
+    )
+    void gone.then(() => clearTimeout(late))
     child.on("message", (raw, handle) => {
       const message = raw as LauncherMessage
       switch (message.kind) {
         case "ready":
+          clearTimeout(late)
           groupFolders = message.facts.groupFolders
           resolve(message.facts)
           break

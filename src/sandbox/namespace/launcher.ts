@@ -6,7 +6,7 @@
  * killed leaves nothing behind. It has no network at all: listeners made for a call are handed to the host.
  * Assumes: started by `launch.ts` with an IPC channel.
  */
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import type { Server } from "node:net"
 import type { Socket as UdpSocket } from "node:dgram"
 import { join } from "node:path"
@@ -47,8 +47,6 @@ const sandboxIdentity: Identity = { uid: 1_879_048_191, gid: 1_879_048_191 }
 const parkedSeats = 2
 /** Seats are refilled when the launcher has been idle this long, so that making one never delays a call. */
 const idleMs = 3
-/** Folders of which one serves as the base of the launcher's private mounts. */
-const baseCandidates = ["/srv", "/mnt", "/media", "/opt"]
 
 interface Sandbox {
   readonly id: number
@@ -78,7 +76,6 @@ interface OfferedSeat {
 }
 
 class Launcher {
-  readonly #options: LauncherOptions
   readonly #privileged: boolean
   readonly #identity: Identity | undefined
   readonly #base: string
@@ -92,10 +89,10 @@ class Launcher {
   #serial = 0
 
   constructor(options: LauncherOptions) {
-    this.#options = options
     this.#privileged = options.hostUid === 0
     this.#identity = this.#privileged ? sandboxIdentity : undefined
-    this.#base = this.#mountBase()
+    this.#base = options.base
+    mount("tmpfs", this.#base, "tmpfs", MS.NOSUID | MS.NODEV | MS.NOEXEC, "size=64m,mode=0755")
     this.#roots = new RootViews(this.#base)
     this.#groups = findGroups({
       mountinfo: readFileSync("/proc/self/mountinfo", "utf8"),
@@ -123,17 +120,6 @@ class Launcher {
       controllers: this.#groups.controllers,
       groupFolders: this.#groups.folders,
     }
-  }
-
-  #mountBase(): string {
-    const avoid = this.#options.avoid
-    const base = baseCandidates.find(
-      (path) => existsSync(path) && !avoid.some((used) => used === path || used.startsWith(`${path}/`)),
-    )
-    if (base === undefined)
-      throw new Error(`none of ${baseCandidates.join(", ")} can serve as the base of private mounts`)
-    mount("tmpfs", base, "tmpfs", MS.NOSUID | MS.NODEV | MS.NOEXEC, "size=64m,mode=0755")
-    return base
   }
 
   park(): void {
@@ -339,6 +325,8 @@ const answer = async (launcher: Launcher, message: RequestMessage): Promise<Answ
 }
 
 const main = async (): Promise<void> => {
+  // Folders made here are for sandboxes' users to pass through, and tools start with this mask, whoever started us.
+  process.umask(0o022)
   closeOnExecFrom(3)
   // Zero would let a core handler of the host (a pipe) have the tool's memory; one byte stops files and pipes alike.
   prlimit(0, RLIMIT.CORE, 1n, 1n)

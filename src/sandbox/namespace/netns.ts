@@ -108,6 +108,7 @@ const routeIpv6Local = (): boolean => {
 const IPV6_OFF = "/proc/sys/net/ipv6/conf/lo/disable_ipv6"
 
 const SO_REUSEADDR = 2
+const SO_REUSEPORT = 15
 
 export interface NetworkNamespace {
   /** descriptor of the namespace, for `setns` */
@@ -147,6 +148,8 @@ const finish = (home: number, fd: number): NetworkNamespace => {
     inside(home, fd, () => {
       const made = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)
       setsockopt(made, SOL_SOCKET, SO_REUSEADDR, 1)
+      // A driver may declare port 53: its listener on every address stands beside the name server's on loopback.
+      if (port === 53) setsockopt(made, SOL_SOCKET, SO_REUSEPORT, 1)
       bind(made, socketAddress(address, port))
       if (type === SOCK_STREAM) listen(made, 512)
       return made

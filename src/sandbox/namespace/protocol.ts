@@ -66,8 +66,8 @@ export interface LauncherFacts {
 export interface LauncherOptions {
   readonly hostPid: number
   readonly hostUid: number
-  /** paths in use that the launcher's private mounts must not cover */
-  readonly avoid: readonly string[]
+  /** an empty folder of this program's own, for the launcher's private mounts */
+  readonly base: string
   /** every process alive when the launcher was started, so that groups of dead hosts can be told */
   readonly livePids: readonly number[]
   /** when that list was made, in milliseconds since the epoch */

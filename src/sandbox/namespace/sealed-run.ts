@@ -7,7 +7,7 @@
 import { closeSync } from "node:fs"
 import type { Captured, Ending, Job, SandboxProfile } from "../backend.ts"
 import { cpuBackstop, endingOfExit } from "../endings.ts"
-import { pidfdKill, pidfdOpen, prlimit, RLIMIT } from "../syscalls.ts"
+import { pidfdKill, pidfdOpen, prlimit, RLIMIT, SyscallError } from "../syscalls.ts"
 import type { Identity } from "../layers/overlay.ts"
 import { bwrapArguments, shellWord, type SlotPaths } from "./bwrap-arguments.ts"
 import { capture } from "./capture.ts"
@@ -18,6 +18,7 @@ import { treeGone } from "./tree.ts"
 
 export const bwrapPath = "/usr/bin/bwrap"
 const cpuPollMs = 50
+const ESRCH = 3
 /** shells count file sizes in blocks of 512 bytes */
 const ulimitBlock = 512
 
@@ -135,6 +136,8 @@ export const sealedRun = async ({
       prlimit(pid, RLIMIT.NPROC, processes, processes)
       seat.block.end("x")
     } catch (error) {
+      // It is gone already; how bubblewrap ended says why.
+      if (error instanceof SyscallError && error.errno === ESRCH) return
       stop({ by: "infrastructure", message: `the sandbox could not be taken in hand: ${(error as Error).message}` })
     }
   })
