@@ -5,6 +5,7 @@
  * `NO_COLOR`; a spinner only on a terminal and only for work that takes over a second; ASCII where the locale is not
  * UTF-8. What comes from tools or manifests passes through `visible.ts`, so that it cannot steer the terminal.
  */
+import { createInterface } from "node:readline"
 import pc from "picocolors"
 import { inline, isUnicodeLocale, ownLine, safeJson } from "./visible.ts"
 import { says } from "./words.ts"
@@ -25,11 +26,39 @@ export interface Terminal {
   say(line: string): void
   /** Show progress while `work` is under way. */
   during<T>(work: Promise<T>, label?: string): Promise<T>
+  /** whether a person can be asked: both ends of the conversation are a terminal */
+  readonly canAsk: boolean
+  /** A question on stderr, answered by a line on stdin; yes only for a `y` or `yes`. Progress pauses meanwhile. */
+  confirm(question: string, signal: AbortSignal): Promise<boolean>
 }
 
 const frames = isUnicodeLocale(process.env) ? ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"] : ["-", "\\", "|", "/"]
 const quietMs = 1000
 const frameMs = 120
+
+/** Questions under way: while there is one, nothing else is drawn. */
+let asking = 0
+
+const askPerson = async (question: string, signal: AbortSignal): Promise<boolean> => {
+  asking += 1
+  // Not `terminal: true`: the terminal's own line editing stays, and so does what Ctrl-C means.
+  const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: false })
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const stop = (): void => resolve("")
+  signal.addEventListener("abort", stop, { once: true })
+  try {
+    process.stderr.write(`\r\u001b[2K${question} [y/N] `)
+    lines.once("line", resolve)
+    lines.once("close", stop)
+    if (signal.aborted) stop()
+    return /^\s*y(es)?\s*$/i.test(await promise)
+  } finally {
+    signal.removeEventListener("abort", stop)
+    lines.close()
+    process.stdin.unref?.()
+    asking -= 1
+  }
+}
 
 const spin = (label: string): (() => void) => {
   const startedAt = Date.now()
@@ -37,6 +66,7 @@ const spin = (label: string): (() => void) => {
   let timer: NodeJS.Timeout | undefined
   const delay = setTimeout(() => {
     timer = setInterval(() => {
+      if (asking > 0) return
       const seconds = Math.round((Date.now() - startedAt) / 1000)
       process.stderr.write(`\r\u001b[2K${frames[frame++ % frames.length]} ${inline(label)} ${seconds} s`)
     }, frameMs)
@@ -58,6 +88,8 @@ export const createTerminal = (): Terminal => {
     width: process.stdout.columns || process.stderr.columns || 100,
     result: (text) => void process.stdout.write(`${ownLine(text)}\n`),
     say: (line) => void process.stderr.write(`${ownLine(line)}\n`),
+    canAsk: process.stdin.isTTY === true && process.stderr.isTTY === true,
+    confirm: askPerson,
     during: async (work, label = says.working) => {
       const stop = process.stderr.isTTY === true ? spin(label) : undefined
       try {

@@ -48,4 +48,6 @@ export const says = {
   noReceipts: "no receipts yet",
   noManifests: "no manifests found",
   working: "working",
+  runThis: "Run it?",
+  keepThese: "Keep these changes?",
 } as const

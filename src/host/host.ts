@@ -23,6 +23,7 @@ import { openAuditLog } from "./receipts/log.ts"
 import type { FailedManifest } from "./registry/types.ts"
 import type {
   Availability,
+  CallOptions,
   CallRequest,
   DriverListing,
   Envelope,
@@ -98,9 +99,10 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   let closed: Promise<void> | undefined
   let abandoned: Promise<unknown> | undefined
 
-  const requestOf = (request: CallRequest): Requested => ({
+  const requestOf = (request: CallRequest, { approve }: CallOptions = {}): Requested => ({
     call: nextId(),
     request,
+    ...(approve === undefined ? {} : { ask: approve }),
     signal: request.signal === undefined ? closing.signal : AbortSignal.any([request.signal, closing.signal]),
   })
   const track = <T>(work: Promise<T>): Promise<T> => {
@@ -116,12 +118,12 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   const open = <T>(work: () => Promise<T>): Promise<T> =>
     closed === undefined ? track(work()) : Promise.reject(new Error("this host is closed"))
 
-  const call = (request: CallRequest): Promise<Envelope> =>
+  const call = (request: CallRequest, options?: CallOptions): Promise<Envelope> =>
     open(() =>
       turn(async () => {
         abandoned ??= closeAbandonedCalls(data, log).catch(() => undefined)
         await abandoned
-        return perform(core, log, requestOf(request))
+        return perform(core, log, requestOf(request, options))
       }),
     )
 

@@ -7,6 +7,8 @@ export type { AuditEvent } from "./receipts/event.ts"
 export type {
   Availability,
   CallError,
+  ApprovalQuestion,
+  CallOptions,
   CallRequest,
   DriverListing,
   Envelope,

@@ -71,5 +71,6 @@ export const hostLimits = Object.freeze({
   configBytes: limit("the config loader", 256 * 1024, "the host does not start"),
   knownManifests: limit("the data folder", 8, "the oldest set of loaded manifests is forgotten"),
   knownManifestBytes: limit("the data folder", 32 * MiB, "the set is loaded anew at every start"),
+  approvalMs: limit("approve", 600_000, "nobody answered: approval_required, and nothing is committed"),
   closeMs: limit("host.close", 10_000, "calls still running are cancelled"),
 }) satisfies Record<string, HostLimit>

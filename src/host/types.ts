@@ -43,6 +43,30 @@ export interface CallRequest {
 }
 
 export type ReportedDenial = Denial & { readonly message: string; readonly hint: string }
+/** What a person is asked. The answer holds for exactly what is shown here. */
+export interface ApprovalQuestion {
+  readonly call: string
+  readonly tool: string
+  /** absent before a driver was chosen */
+  readonly driver?: string
+  /** `call`: before anything runs. `effects`: the call ran, no process of it is left, and nothing is committed yet. */
+  readonly about: "call" | "effects"
+  readonly approval: "auto" | "on-mutate" | "always"
+  readonly message: string
+  readonly mutates: readonly string[]
+  /** empty before the run */
+  readonly effects: readonly ReportedEffect[]
+  readonly denied: readonly ReportedDenial[]
+  /** aborted when the answer no longer matters: the call was cancelled, or waited too long */
+  readonly signal: AbortSignal
+}
+
+/** Beside what is asked: how the caller can be reached while the call is under way. */
+export interface CallOptions {
+  /** Ask a person. Where it is absent, a call that needs approval ends as `approval_required`. */
+  readonly approve?: (question: ApprovalQuestion) => Promise<boolean>
+}
+
 export type ReportedEffect = Effect & { readonly declared: boolean; readonly committed: boolean }
 
 export interface CallError {
@@ -116,7 +140,7 @@ export interface WhyReport {
 
 export interface Host extends AsyncDisposable {
   readonly data: string
-  call(request: CallRequest): Promise<Envelope>
+  call(request: CallRequest, options?: CallOptions): Promise<Envelope>
   why(request: CallRequest): Promise<WhyReport>
   tools(): Promise<readonly ToolListing[]>
   drivers(): Promise<readonly DriverListing[]>

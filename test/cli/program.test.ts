@@ -12,6 +12,8 @@ const silent: Terminal = {
   width: 80,
   result: () => undefined,
   say: () => undefined,
+  canAsk: false,
+  confirm: async () => false,
   during: (work) => work,
 }
 /** What the program prints before it would do anything, and how it ends. */

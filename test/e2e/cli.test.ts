@@ -117,8 +117,16 @@ sys.exit(child.wait())`
     expect(ended.exitCode).toBe(2)
   })
 
-  test("commits a declared write", async () => {
-    const ended = await run(["call", "file.write", "-i", '{"path": "a.txt", "content": "hello"}'])
+  test("commits a declared write once it is approved, and keeps nothing where nobody can be asked", async () => {
+    const input = '{"path": "a.txt", "content": "hello"}'
+    const asked = await run(["call", "file.write", "-i", input])
+    expect(asked.code).toBe(4)
+    expect(envelopeOf(asked)).toMatchObject({
+      error: { code: "approval_required" },
+      effects: [{ path: "a.txt", declared: true, committed: false }],
+    })
+    expect(files()).toEqual([])
+    const ended = await run(["call", "file.write", "--yes", "-i", input])
     expect(ended.code).toBe(0)
     expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("hello")
     expect(envelopeOf(ended).effects).toEqual([
@@ -313,7 +321,7 @@ describe("listings", () => {
 
 describe("evidence", () => {
   test("receipts lists each call, verify holds, and a changed line is named with exit code 3", async () => {
-    const first = envelopeOf(await run(["call", "file.write", "-i", '{"path": "a.txt", "content": "x"}']))
+    const first = envelopeOf(await run(["call", "file.write", "--yes", "-i", '{"path": "a.txt", "content": "x"}']))
     await run(["call", "file.read", "-i", '{"path": "nope"}'])
     const receipts = JSON.parse((await run(["receipts"])).stdout) as unknown[]
     expect(receipts).toHaveLength(2)
@@ -331,10 +339,65 @@ describe("evidence", () => {
 })
 
 describe("on a terminal", () => {
+  /** Types the keys at the first question and answers what was on the screen, and the exit code. */
+  const typed = async (keys: string, ...more: string[]): Promise<{ screen: string; code: number }> => {
+    const drive = `
+import os, pty, sys
+pid, screen = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+seen, told = b"", False
+while True:
+    try: part = os.read(screen, 65536)
+    except OSError: break
+    if not part: break
+    seen += part
+    if not told and b"[y/N]" in seen:
+        told = True
+        os.write(screen, sys.argv[1].encode())
+sys.stdout.buffer.write(seen)
+sys.stdout.flush()
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`
+    const input = '{"path": "a.txt", "content": "hello"}'
+    const call = [process.execPath, launcher, "call", "file.write", "-i", input, ...more]
+    const ended = await execa("python3", ["-c", drive, keys, ...call], {
+      cwd: workspace,
+      env: { ...env, TERM: "xterm", NO_COLOR: "1" },
+      reject: false,
+    })
+    return { screen: ended.stdout, code: ended.exitCode ?? -1 }
+  }
+
+  test("the effects are shown before the question, and a yes keeps them", async () => {
+    const { screen, code } = await typed("y\n")
+    expect(screen).toMatch(/A a\.txt[\s\S]*\[y\/N\]/)
+    expect(code).toBe(0)
+    expect(readFileSync(join(workspace, "a.txt"), "utf8")).toBe("hello")
+  })
+
+  test.each([
+    ["n", "n\n", 4, "approval_denied"],
+    ["an empty line", "\n", 4, "approval_denied"],
+    ["the end of the input", "\u0004", 4, "approval_denied"],
+    ["Ctrl-C", "\u0003", 1, "cancelled"],
+  ])("%s keeps nothing", async (_what, keys, exitCode, reason) => {
+    const { screen, code } = await typed(keys)
+    expect(screen).toContain(reason)
+    expect(code).toBe(exitCode)
+    expect(files()).toEqual([])
+  })
+
+  test("--yes answers, and nothing is asked", async () => {
+    const { screen, code } = await typed("n\n", "--yes")
+    expect(screen).not.toContain("[y/N]")
+    expect(code).toBe(0)
+    expect(files()).toEqual(["a.txt"])
+  })
+
   test("the value is for people, with effects and receipt, and NO_COLOR holds", async ({ skip }) => {
     const hasScript = (await execa("script", ["--version"], { reject: false })).exitCode === 0
     if (!hasScript) skip("needs script(1) to make a terminal")
-    const command = `${process.execPath} ${launcher} call file.write -i '{"path": "a.txt", "content": "hello"}'`
+    const command = `${process.execPath} ${launcher} call file.write --yes -i '{"path": "a.txt", "content": "hello"}'`
     const colored = await execa("script", ["-qec", command, "/dev/null"], {
       cwd: workspace,
       env: { ...env, TERM: "xterm" },

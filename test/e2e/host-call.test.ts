@@ -103,17 +103,20 @@ describe("a sealed call", () => {
 
   it("asks for approval of effects, showing them, and commits once it is given", async () => {
     const input = { verb: "write", args: ["notes/risky.txt", "x"] }
-    expect(await unchanged(world, "fixture.risky", input)).toMatchObject({
-      ok: false,
-      error: { code: "approval_required" },
-      effects: [{ path: "notes/risky.txt" }],
-    })
+    for (const tool of ["fixture.risky", "fixture.act"])
+      expect(await unchanged(world, tool, input, { approve: false })).toMatchObject({
+        ok: false,
+        error: { code: "approval_required" },
+        effects: [{ path: "notes/risky.txt" }],
+      })
     expect(codeOf(await world.call("fixture.risky", input, { approve: true }))).toBe("ok")
     expect(existsSync(join(world.workspace, "notes/risky.txt"))).toBe(true)
   })
 
   it("does not start what needs approval each time", async () => {
-    expect(await unchanged(world, "fixture.always", { verb: "write", args: ["notes/a", "x"] })).toMatchObject({
+    expect(
+      await unchanged(world, "fixture.always", { verb: "write", args: ["notes/a", "x"] }, { approve: false }),
+    ).toMatchObject({
       error: { code: "approval_required" },
       effects: [],
     })

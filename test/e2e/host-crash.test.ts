@@ -49,7 +49,12 @@ it("a host killed in the middle of a call leaves the workspace as it was, no pro
 
     await using host = await createHost({ data, manifests: [fixtureTools] })
     expect(
-      await host.call({ tool: "fixture.act", input: { verb: "write", args: ["notes/next.txt", "x"] }, workspace }),
+      await host.call({
+        tool: "fixture.act",
+        input: { verb: "write", args: ["notes/next.txt", "x"] },
+        workspace,
+        approve: true,
+      }),
     ).toMatchObject({ ok: true })
     const receipts = readReceipts(data).map((event) => event.metadata)
     expect(receipts).toMatchObject([
@@ -73,6 +78,7 @@ it("closing a host waits for calls under way and refuses calls from then on", as
       tool: "fixture.act",
       input: { verb: "write", args: ["notes/a.txt", "x"] },
       workspace: join(folder, "work"),
+      approve: true,
     })
     const closing = host.close()
     await expect(host.call({ tool: "fixture.act" })).rejects.toThrow("closed")

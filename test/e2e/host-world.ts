@@ -60,7 +60,8 @@ export const openWorld = async (config = "", options: HostOptions = {}): Promise
     folder,
     workspace,
     data,
-    call: (tool, input, more = {}) => host.call({ tool, input: input as never, workspace, user: "alice", ...more }),
+    call: (tool, input, more = {}) =>
+      host.call({ tool, input: input as never, workspace, user: "alice", approve: true, ...more }),
     async [Symbol.asyncDispose]() {
       await host.close()
       rmSync(folder, { recursive: true, force: true })

@@ -2,14 +2,15 @@
  * `caisson call`: one tool call, sealed.
  *
  * Guarantees: exactly one envelope, on stdout alone as JSON where stdout is no terminal; the exit code is that of the
- * envelope. Ctrl-C cancels the call and still prints its envelope.
+ * envelope. Ctrl-C cancels the call and still prints its envelope. A call that needs approval asks where stdin and stderr
+ * are a terminal; elsewhere it ends as `approval_required`, with nothing kept.
  */
-import type { CallRequest, Envelope } from "../../host/types.ts"
+import type { CallOptions, CallRequest, Envelope } from "../../host/types.ts"
 import { exitOf } from "../exit.ts"
 import { type HostFlags, withHost } from "../host.ts"
 import { givenContext, givenInput } from "../input.ts"
 import { onInterrupt } from "../interrupt.ts"
-import { envelopeLines, valueText } from "../render/envelope.ts"
+import { envelopeLines, questionLines, valueText } from "../render/envelope.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
 import { inline } from "../visible.ts"
 import { says } from "../words.ts"
@@ -57,6 +58,17 @@ const show = (envelope: Envelope, flags: CallFlags, terminal: Terminal): void =>
   if (envelope.ok) terminal.result(valueText(envelope.value))
 }
 
+/** Where a person sits at the terminal: what the call did, or may do, and a question. */
+const asking = (terminal: Terminal): CallOptions =>
+  terminal.canAsk
+    ? {
+        approve: async (question) => {
+          for (const line of questionLines(question, terminal.paint)) terminal.say(line)
+          return terminal.confirm(question.about === "call" ? says.runThis : says.keepThese, question.signal)
+        },
+      }
+    : {}
+
 export const run = async (tool: string, flags: CallFlags, terminal: Terminal): Promise<number> => {
   using interrupt = onInterrupt(() => terminal.say(`caisson: ${says.cancelling}`))
   const request = await requestFrom(tool, flags, interrupt.signal)
@@ -65,7 +77,10 @@ export const run = async (tool: string, flags: CallFlags, terminal: Terminal): P
     { ...flags, warm: true },
     terminal,
     async (host) => {
-      const envelope = await terminal.during(host.call({ ...request, signal: interrupt.signal }), tool)
+      const envelope = await terminal.during(
+        host.call({ ...request, signal: interrupt.signal }, asking(terminal)),
+        tool,
+      )
       show(envelope, flags, terminal)
       return exitOf(envelope)
     },

@@ -4,7 +4,7 @@
  * Guarantees: every effect has its own line, deletions included; undeclared ones are marked; nothing a tool wrote can
  * steer the terminal. Pure: an envelope in, lines out.
  */
-import type { Envelope, ReportedDenial, ReportedEffect } from "../../host/types.ts"
+import type { ApprovalQuestion, Envelope, ReportedDenial, ReportedEffect } from "../../host/types.ts"
 import type { JsonValue } from "../../manifest/types.ts"
 import type { EffectKind } from "../../sandbox/effects/types.ts"
 import { type Colors } from "../terminal.ts"
@@ -78,6 +78,18 @@ const section = (title: string, lines: readonly string[], paint: Colors): string
   lines.length === 0 ? [] : [paint.bold(title), ...lines]
 
 const driverText = ({ driver }: Envelope): string => (driver === undefined ? "" : ` · driver ${driver}`)
+
+/** What a person is asked to approve: the changes one by one where there are some, else what the call may do. */
+export const questionLines = (question: ApprovalQuestion, paint: Colors): string[] => [
+  `${paint.bold(inline(question.tool))}${question.driver === undefined ? "" : ` by ${inline(question.driver)}`}: ${inline(question.message)}`,
+  ...question.effects.map((effect) => effectLine({ ...effect, committed: true }, paint)),
+  ...(question.about === "call" ? question.mutates.map((scope) => `  ${inline(scope)}`) : []),
+  ...section(
+    "denied",
+    question.denied.flatMap((denial) => denialLines(denial, paint)),
+    paint,
+  ),
+]
 
 /** Everything but the value. */
 export const envelopeLines = (envelope: Envelope, paint: Colors, plan = false): string[] => [

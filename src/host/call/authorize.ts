@@ -52,12 +52,9 @@ const policyRank = (ref: string, registry: Registry, tool: ToolContract): Rank |
 export const mutatesOutside = (tool: ToolContract): readonly string[] =>
   tool.mutates.filter((scope) => scope.class !== "workspace").map((scope) => scope.text)
 
-/** The operator's word on workspace effects; without one, small risks are trusted to the judge. */
-const onEffects = (config: OperatorConfig, tool: ToolContract, rank: Rank): Approval["onEffects"] => {
-  if (rank === 0) return "commit"
-  if (config.approvals.onMutate !== "default") return config.approvals.onMutate === "auto" ? "commit" : "ask"
-  return tool.riskLevel <= 1 && mutatesOutside(tool).length === 0 ? "commit" : "ask"
-}
+/** A person is asked about effects unless the operator relaxed that in so many words; no risk level does (C-59). */
+const onEffects = (config: OperatorConfig, rank: Rank): Approval["onEffects"] =>
+  rank === 0 || config.approvals.onMutate === "auto" ? "commit" : "ask"
 
 const ask = (message: string, details: JsonObject): Failure => ({
   ok: false,
@@ -66,9 +63,11 @@ const ask = (message: string, details: JsonObject): Failure => ({
   details,
 })
 
-export const authorize = (core: HostCore, admitted: Admitted): Step<Authorized> => {
+/** `beforehand`: a person was asked about the call itself and said yes; effects are a question of their own. */
+export const authorize = (core: HostCore, admitted: Admitted, beforehand = false): Step<Authorized> => {
   const { tool, request, plan } = admitted
   const granted = request.approve === true
+  const mayRun = granted || beforehand
   let rank: Rank = classRank(tool.approval)
   const action = tool.implements === undefined ? undefined : core.registry.action(tool.implements)
   if (action !== undefined) rank = Math.max(rank, classRank(action.approval)) as Rank
@@ -82,15 +81,16 @@ export const authorize = (core: HostCore, admitted: Admitted): Step<Authorized> 
   const approval: Approval = {
     class: ranks[rank],
     granted,
-    onEffects: granted ? "commit" : onEffects(core.config, tool, rank),
+    onEffects: granted ? "commit" : onEffects(core.config, rank),
+    ...(beforehand ? { answers: { call: true } } : {}),
     ...(tool.approval.class === "policy" ? { policy: tool.approval.ref } : {}),
   }
-  if (!granted && rank === 2 && (!plan || outside.length > 0))
+  if (!mayRun && rank === 2 && (!plan || outside.length > 0))
     return ask("every call of this tool needs a person's approval", {
       approval: approval.class,
       mutates: tool.mutates.map((scope) => scope.text),
     })
-  if (!granted && rank === 1 && outside.length > 0)
+  if (!mayRun && rank === 1 && outside.length > 0)
     return ask(`this tool changes things outside the workspace, which cannot be undone: ${outside.join(", ")}`, {
       approval: approval.class,
       mutates: outside,

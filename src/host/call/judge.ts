@@ -139,23 +139,24 @@ const unknownCommit = (outcome: Ran["attempt"]["outcome"]): JsonObject =>
 export const judge = (core: HostCore, ran: Ran): Judged => {
   const effects = judgeEffects(ran)
   const { outcome } = ran.attempt
-  const verdict = ((): Judged["verdict"] => {
-    if (isOurs(outcome)) return outcome
+  const judged = ((): Pick<Judged, "verdict" | "ifApproved"> => {
+    if (isOurs(outcome)) return { verdict: outcome }
     const broken = violation(core, ran, effects)
-    if (broken !== undefined) return { ...broken, details: { ...broken.details, ...unknownCommit(outcome) } }
-    if (!outcome.ok) return blameDenial(outcome, ran.attempt.denied)
+    if (broken !== undefined)
+      return { verdict: { ...broken, details: { ...broken.details, ...unknownCommit(outcome) } } }
+    if (!outcome.ok) return { verdict: blameDenial(outcome, ran.attempt.denied) }
     const warned = effects
       .filter((effect) => !effect.declared)
       .map((effect) => `undeclared write accepted by the operator's \`undeclared_write: warn\`: ${effect.path}`)
     const fault = outputFault(ran, outcome.value)
-    if (fault !== undefined) return blameDenial(fault, ran.attempt.denied)
-    return (
-      needsApproval(ran, effects) ?? {
-        ok: true,
-        value: outcome.value,
-        notes: [...ran.notes, ...outcome.notes, ...warned.slice(0, SHOWN)],
-      }
-    )
+    if (fault !== undefined) return { verdict: blameDenial(fault, ran.attempt.denied) }
+    const good = {
+      ok: true,
+      value: outcome.value,
+      notes: [...ran.notes, ...outcome.notes, ...warned.slice(0, SHOWN)],
+    } as const
+    const asked = needsApproval(ran, effects)
+    return asked === undefined ? { verdict: good } : { verdict: asked, ifApproved: good }
   })()
-  return { ...ran, effects, verdict }
+  return { ...ran, effects, ...judged }
 }

@@ -13,7 +13,7 @@ import { openCall } from "../receipts/open-calls.ts"
 import { receiptOf } from "../receipts/receipt.ts"
 import type { CallError, Envelope, ReportedEffect } from "../types.ts"
 import { admit } from "./admit.ts"
-import { authorize } from "./authorize.ts"
+import { approve, authorizeAsking } from "./approve.ts"
 import type { HostCore } from "./core.ts"
 import { findRoute, route } from "./route.ts"
 import { run } from "./run.ts"
@@ -48,7 +48,7 @@ const walk = async (core: HostCore, requested: Requested, trail: Trail, scope: A
   const admitted = admit(core, requested)
   trail.mark("admit", admitted.ok ? admitted.value : undefined)
   if (!admitted.ok) return admitted
-  const authorized = authorize(core, admitted.value)
+  const authorized = await authorizeAsking(core, admitted.value)
   trail.mark("authorize", authorized.ok ? authorized.value : undefined)
   if (!authorized.ok) return authorized
   const routed = route(authorized.value, await findRoute(core, authorized.value))
@@ -66,7 +66,9 @@ const walk = async (core: HostCore, requested: Requested, trail: Trail, scope: A
   if (!judged.ok) return judged
   trail.effects = judged.value.effects
   trail.denied = judged.value.attempt.denied
-  const settled = await settle(judged.value)
+  const answered = await approve(judged.value)
+  trail.mark("approve", answered)
+  const settled = await settle(answered)
   trail.mark("settle")
   trail.effects = settled.effects
   return settled.end

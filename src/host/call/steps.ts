@@ -10,7 +10,7 @@ import type { EffectiveTimeout } from "../invoke/retry.ts"
 import type { Failure } from "../invoke/failure.ts"
 import type { Program, RegisteredDriver } from "../registry/types.ts"
 import type { Resolution } from "../resolver/types.ts"
-import type { CallRequest, ReportedEffect } from "../types.ts"
+import type { CallOptions, CallRequest, ReportedEffect } from "../types.ts"
 
 export type Step<T> = { readonly ok: true; readonly value: T } | Failure
 
@@ -20,6 +20,8 @@ export interface Requested {
   readonly request: CallRequest
   /** the request's own signal, or the host closing */
   readonly signal: AbortSignal
+  /** how a person can be asked, where one can */
+  readonly ask?: NonNullable<CallOptions["approve"]>
 }
 
 export interface Admitted extends Requested {
@@ -40,8 +42,10 @@ export interface Approval {
   readonly class: "auto" | "on-mutate" | "always"
   /** the `policy:` the contract names, where it does */
   readonly policy?: string
-  /** a person approved this call when making it */
+  /** a person approved what this call asked for, when making it or when asked */
   readonly granted: boolean
+  /** what a person answered while the call was under way */
+  readonly answers?: { readonly call?: boolean; readonly effects?: boolean }
   /** what happens when the call turns out to have changed the workspace */
   readonly onEffects: "commit" | "ask"
 }
@@ -92,9 +96,12 @@ export interface Ran extends Sealed {
   readonly attempts: number
 }
 
+export type Success = { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] }
 export interface Judged extends Ran {
   readonly effects: readonly ReportedEffect[]
-  readonly verdict: { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] } | Failure
+  readonly verdict: Success | Failure
+  /** what the verdict becomes once a person approves the effects */
+  readonly ifApproved?: Success
 }
 
 export type Progress = Requested | Admitted | Authorized | Routed | SignedIn | Sealed | Ran | Judged

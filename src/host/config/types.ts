@@ -39,7 +39,7 @@ export interface OperatorConfig {
   /** does an explicit `global` satisfy `region` (C-22); default false */
   readonly regionAllowsGlobal: boolean
   /** `default`: `auto` for tools of risk_level 0 or 1 that mutate the workspace alone, else `ask` */
-  readonly approvals: { readonly onMutate: "default" | "auto" | "ask" }
+  readonly approvals: { readonly onMutate: "auto" | "ask" }
   /** values that `env.pass` may hand to a tool; the process's own environment is never passed */
   readonly env: Readonly<Record<string, string>>
   readonly readOnlyHttp: "enforce" | "report" | "off"
@@ -55,7 +55,7 @@ export const defaultConfig: OperatorConfig = Object.freeze({
   undeclaredWrite: "refuse",
   policyTags: Object.freeze({ allow: Object.freeze([]), deny: Object.freeze([]) }),
   regionAllowsGlobal: false,
-  approvals: Object.freeze({ onMutate: "default" }),
+  approvals: Object.freeze({ onMutate: "ask" }),
   env: Object.freeze({}),
   readOnlyHttp: "report",
 })

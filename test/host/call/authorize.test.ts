@@ -31,14 +31,9 @@ const always = { class: "always" } as const
 const onMutate = { class: "on-mutate" } as const
 
 describe("authorize", () => {
-  it("commits the effects of a small risk on the workspace without asking", () => {
-    expect(value(ask({ approval: onMutate, riskLevel: 1 })).approval).toMatchObject({
-      class: "on-mutate",
-      onEffects: "commit",
-    })
-  })
-
   it.each([
+    ["the smallest risk", { approval: onMutate, riskLevel: 0 as const }, {}],
+    ["a small risk", { approval: onMutate, riskLevel: 1 as const }, {}],
     ["a larger risk", { approval: onMutate, riskLevel: 2 as const }, {}],
     [
       "an operator who asks",

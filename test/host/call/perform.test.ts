@@ -6,7 +6,7 @@ import { perform } from "../../../src/host/call/perform.ts"
 import { closeAbandonedCalls, openCall } from "../../../src/host/receipts/open-calls.ts"
 import { openAuditLog } from "../../../src/host/receipts/log.ts"
 import { readReceipts, verifyChain } from "../../../src/host/receipts/verify.ts"
-import type { CallRequest, Envelope } from "../../../src/host/types.ts"
+import type { ApprovalQuestion, CallOptions, CallRequest, Envelope } from "../../../src/host/types.ts"
 import type { Effect } from "../../../src/sandbox/effects/types.ts"
 import { type FakeBackend, type FakeRun, fakeBackend } from "./fake-backend.ts"
 import { cliSpec, driverOf, egress, type Place, scopes, toolOf, type World, worldOf } from "./values.ts"
@@ -27,6 +27,7 @@ interface Scene extends World {
   readonly runs?: readonly FakeRun[]
   readonly request?: Partial<CallRequest>
   readonly signal?: AbortSignal
+  readonly ask?: NonNullable<CallOptions["approve"]>
 }
 
 /** Make one call and hold what holds of every call: one receipt, a chain that verifies, nothing left open. */
@@ -34,6 +35,7 @@ const tell = async ({
   runs = [{}],
   request = {},
   signal = new AbortController().signal,
+  ask,
   ...world
 }: Scene = {}): Promise<Told> => {
   const backend = fakeBackend(...runs)
@@ -46,7 +48,15 @@ const tell = async ({
   const envelope = await perform(place.core, log, {
     call: "01JCALL",
     signal,
-    request: { tool: "notes.append", input: { text: "hello" }, workspace: place.workspace, user: "alice", ...request },
+    ...(ask === undefined ? {} : { ask }),
+    request: {
+      tool: "notes.append",
+      input: { text: "hello" },
+      workspace: place.workspace,
+      user: "alice",
+      approve: true,
+      ...request,
+    },
   })
   const receipts = readReceipts(place.core.data)
   expect(receipts).toHaveLength(1)
@@ -244,7 +254,18 @@ describe("a call", () => {
   })
 
   it("whose effects need approval shows them and commits nothing until it is given", async () => {
-    const scene: Scene = { tool: toolOf({ riskLevel: 2 }), runs: [{ stdout: "done", effects: [note] }] }
+    for (const riskLevel of [0, 1, 2, 3] as const) {
+      const risky: Scene = { tool: toolOf({ riskLevel }), runs: [{ stdout: "done", effects: [note] }] }
+      const { envelope } = await tell({ ...risky, request: { approve: false } })
+      expect(envelope, `risk ${riskLevel}`).toMatchObject({ error: { code: "approval_required" } })
+      const relaxed = await tell({ ...risky, request: { approve: false }, config: { approvals: { onMutate: "auto" } } })
+      expect(relaxed.envelope.ok, `risk ${riskLevel}`).toBe(true)
+    }
+    const scene: Scene = {
+      tool: toolOf({ riskLevel: 2 }),
+      runs: [{ stdout: "done", effects: [note] }],
+      request: { approve: false },
+    }
     expect(await tell(scene)).toMatchObject({
       envelope: {
         ok: false,
@@ -258,6 +279,84 @@ describe("a call", () => {
       backend: { settled: ["committed"] },
     })
     expect((await tell({ ...scene, runs: [{ stdout: "done" }] })).envelope.ok).toBe(true)
+  })
+
+  describe("with a person to ask", () => {
+    const scene: Scene = { runs: [{ stdout: "done", effects: [note] }], request: { approve: false } }
+
+    it("commits exactly the layer whose effects were shown, after one run", async () => {
+      const asked: ApprovalQuestion[] = []
+      const { envelope, backend, receipt } = await tell({
+        ...scene,
+        ask: async (question) => {
+          asked.push(question)
+          return true
+        },
+      })
+      expect(asked).toMatchObject([
+        {
+          call: "01JCALL",
+          tool: "notes.append",
+          driver: "scribe@2",
+          about: "effects",
+          approval: "on-mutate",
+          effects: [{ ...note, declared: true, committed: false }],
+        },
+      ])
+      expect(envelope).toMatchObject({ ok: true, effects: [{ committed: true }] })
+      expect(backend.jobs).toHaveLength(1)
+      expect(backend.settled).toEqual(["committed"])
+      expect(receipt).toMatchObject({ approval: { granted: true, answers: { effects: true } } })
+    })
+
+    it("keeps nothing when the answer is no, and says who said so", async () => {
+      const { envelope, backend, receipt } = await tell({ ...scene, ask: async () => false })
+      expect(envelope).toMatchObject({ error: { code: "approval_denied" }, effects: [{ committed: false }] })
+      expect(backend.settled).toEqual(["discarded"])
+      expect(receipt).toMatchObject({ approval: { granted: false, answers: { effects: false } } })
+    })
+
+    it("takes nothing but true for a yes", async () => {
+      const { envelope } = await tell({ ...scene, ask: async () => "yes" as unknown as boolean })
+      expect(envelope).toMatchObject({ error: { code: "approval_denied" } })
+    })
+
+    it("keeps nothing when the question fails or the call is cancelled meanwhile", async () => {
+      const broken = await tell({ ...scene, ask: () => Promise.reject(new Error("no screen")) })
+      expect(broken).toMatchObject({ envelope: { error: { code: "internal" } }, backend: { settled: ["discarded"] } })
+      const controller = new AbortController()
+      const cancelled = await tell({
+        ...scene,
+        signal: controller.signal,
+        ask: ({ signal }) => {
+          queueMicrotask(() => controller.abort())
+          return new Promise((resolve) => signal.addEventListener("abort", () => setImmediate(resolve, true)))
+        },
+      })
+      expect(cancelled).toMatchObject({
+        envelope: { error: { code: "cancelled" } },
+        backend: { settled: ["discarded"] },
+      })
+    })
+
+    it("does not ask for a plan, a violation or a call that changed nothing", async () => {
+      const ask = (): Promise<boolean> => Promise.reject(new Error("asked"))
+      expect((await tell({ ...scene, ask, request: { approve: false, plan: true } })).envelope.ok).toBe(true)
+      expect((await tell({ ...scene, ask, runs: [{ stdout: "done" }] })).envelope.ok).toBe(true)
+      const { envelope } = await tell({ ...scene, ask, runs: [{ stdout: "done", effects: [stray] }] })
+      expect(envelope).toMatchObject({ error: { code: "undeclared_write" } })
+    })
+
+    it("asks about what cannot be undone before anything runs, and about the effects after", async () => {
+      const tool = toolOf({ mutates: scopes("workspace:/notes/*", "external:mail") })
+      const about: string[] = []
+      const done = await tell({ ...scene, tool, ask: async (question) => about.push(question.about) > 0 })
+      expect(about).toEqual(["call", "effects"])
+      expect(done.receipt).toMatchObject({ approval: { answers: { call: true, effects: true } } })
+      const { envelope, backend } = await tell({ ...scene, tool, ask: async () => false })
+      expect(envelope).toMatchObject({ error: { code: "approval_denied" } })
+      expect(backend.jobs).toEqual([])
+    })
   })
 
   it("with output that is not what the contract promises commits nothing", async () => {
@@ -382,7 +481,7 @@ describe("a receipt", () => {
     const envelope = await perform(place.core, log, {
       call: "01JCALL",
       signal: new AbortController().signal,
-      request: { tool: "notes.append", input: { text: "a" }, workspace: place.workspace },
+      request: { tool: "notes.append", input: { text: "a" }, workspace: place.workspace, approve: true },
     })
     expect(envelope).toMatchObject({
       ok: false,

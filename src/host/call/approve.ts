@@ -1,0 +1,103 @@
+/**
+ * Asking a person, before the run or about the effects.
+ *
+ * Guarantees: the answer holds for exactly what was shown: effects are asked about while their layer waits, with every
+ * process of the call gone, and a yes commits that layer and no other. No answer in time, a cancelled call or a question
+ * that fails is never a yes.
+ * Assumes: whoever asks shows the question as it is.
+ */
+import type { ApprovalQuestion } from "../types.ts"
+import { hostLimits } from "../limits.ts"
+import type { Failure } from "../invoke/failure.ts"
+import { authorize } from "./authorize.ts"
+import type { HostCore } from "./core.ts"
+import { tellDenials } from "./tell-denials.ts"
+import type { Admitted, Authorized, Judged, Requested, Step } from "./steps.ts"
+
+type Answer = "yes" | "no" | "none" | "cancelled"
+
+const answerTo = async (
+  { ask, signal }: Pick<Requested, "ask" | "signal">,
+  question: Omit<ApprovalQuestion, "signal">,
+): Promise<Answer> => {
+  if (ask === undefined) return "none"
+  if (signal.aborted) return "cancelled"
+  const moot = AbortSignal.any([signal, AbortSignal.timeout(hostLimits.approvalMs.value)])
+  const given = Promise.withResolvers<Answer>()
+  const stop = (): void => given.resolve(signal.aborted ? "cancelled" : "none")
+  moot.addEventListener("abort", stop, { once: true })
+  try {
+    Promise.resolve(ask({ ...question, signal: moot })).then(
+      (yes) => given.resolve(yes === true ? "yes" : "no"),
+      (error: unknown) => given.reject(error instanceof Error ? error : new Error(String(error))),
+    )
+    return await given.promise
+  } finally {
+    moot.removeEventListener("abort", stop)
+  }
+}
+
+const cancelled: Failure = {
+  ok: false,
+  code: "cancelled",
+  message: "the call was cancelled while a person was asked; nothing was committed",
+  details: {},
+}
+const denied = (what: string, asked: Failure): Failure => ({
+  ok: false,
+  code: "approval_denied",
+  message: `a person said no to ${what}; nothing was committed`,
+  details: asked.details,
+})
+
+/** Step 2 with a person to ask: what cannot be undone by throwing a layer away is asked about before anything runs. */
+export const authorizeAsking = async (core: HostCore, admitted: Admitted): Promise<Step<Authorized>> => {
+  const asked = authorize(core, admitted)
+  if (asked.ok || asked.code !== "approval_required") return asked
+  const { call, tool } = admitted
+  const approval = asked.details["approval"] === "always" ? "always" : "on-mutate"
+  const mutates = tool.mutates.map((scope) => scope.text)
+  const question = { call, tool: tool.id, about: "call", approval, mutates, effects: [], denied: [] } as const
+  switch (await answerTo(admitted, { ...question, message: asked.message })) {
+    case "yes":
+      return authorize(core, admitted, true)
+    case "no":
+      return denied("this call", asked)
+    case "cancelled":
+      return cancelled
+    default:
+      return asked
+  }
+}
+
+/** Step 7b: the effects, shown to a person where that is due and one can be asked. */
+export const approve = async (judged: Judged): Promise<Judged> => {
+  const { verdict, ifApproved, approval } = judged
+  if (ifApproved === undefined || verdict.ok) return judged
+  const answer = await answerTo(judged, {
+    call: judged.call,
+    tool: judged.tool.id,
+    driver: judged.driver.key,
+    about: "effects",
+    approval: approval.class,
+    message: `the call changed ${judged.effects.length} path${judged.effects.length === 1 ? "" : "s"} of the workspace`,
+    mutates: judged.tool.mutates.map((scope) => scope.text),
+    effects: judged.effects,
+    denied: tellDenials(judged.attempt.denied),
+  })
+  const answers = (effects: boolean): Judged["approval"] => ({
+    ...approval,
+    granted: effects,
+    answers: { ...approval.answers, effects },
+  })
+  switch (answer) {
+    case "yes":
+      return { ...judged, verdict: ifApproved, approval: answers(true) }
+    case "no":
+      return { ...judged, verdict: denied("these effects", verdict), approval: answers(false) }
+    case "cancelled":
+      return { ...judged, verdict: cancelled }
+    default:
+      return judged
+  }
+}
