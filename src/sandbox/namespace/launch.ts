@@ -124,6 +124,7 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
     hostPid: process.pid,
     hostUid: uid,
     base: base.path,
+    data,
     livePids,
     listedAt,
   }

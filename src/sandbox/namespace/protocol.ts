@@ -68,6 +68,8 @@ export interface LauncherOptions {
   readonly hostUid: number
   /** an empty folder of this program's own, for the launcher's private mounts */
   readonly base: string
+  /** the host's data folder, so that a process list tells whose launcher it is */
+  readonly data: string
   /** every process alive when the launcher was started, so that groups of dead hosts can be told */
   readonly livePids: readonly number[]
   /** when that list was made, in milliseconds since the epoch */
