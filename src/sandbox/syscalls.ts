@@ -38,6 +38,8 @@ const declarations = {
   prctl: "int prctl(int option, ulong a, ulong b, ulong c, ulong d)",
   ioctl: "int ioctl(int fd, ulong request, _Inout_ void *argument)",
   lgetxattr: "long lgetxattr(const char *path, const char *name, _Out_ void *value, size_t size)",
+  setxattr: "int setxattr(const char *path, const char *name, const void *value, size_t size, int flags)",
+  removexattr: "int removexattr(const char *path, const char *name)",
   lsetxattr: "int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)",
   lremovexattr: "int lremovexattr(const char *path, const char *name)",
   llistxattr: "long llistxattr(const char *path, _Out_ void *list, size_t size)",
@@ -47,6 +49,7 @@ const declarations = {
   symlinkat: "int symlinkat(const char *target, int dir, const char *path)",
   fchmodat: "int fchmodat(int dir, const char *path, uint mode, int flags)",
   fchownat: "int fchownat(int dir, const char *path, uint uid, uint gid, int flags)",
+  futimens: "int futimens(int fd, const void *times)",
   utimensat: "int utimensat(int dir, const char *path, const void *times, int flags)",
   renameat2: "int renameat2(int olddir, const char *oldpath, int newdir, const char *newpath, uint flags)",
   flock: "int flock(int fd, int operation)",
@@ -168,6 +171,13 @@ export const lsetxattr = (path: string, name: string, value: Uint8Array): void =
 export const lremovexattr = (path: string, name: string): void => {
   call("lremovexattr", path, path, name)
 }
+/** By descriptor, one opened with O_PATH included: what it refers to gets the attribute, whatever it is called by now. */
+export const setxattrOf = (fd: number, name: string, value: Uint8Array): void => {
+  call("setxattr", name, `/proc/self/fd/${fd}`, name, value, value.length, 0)
+}
+export const removexattrOf = (fd: number, name: string): void => {
+  call("removexattr", name, `/proc/self/fd/${fd}`, name)
+}
 export const llistxattr = (path: string): string[] => {
   for (let size = 1024; ; size *= 8) {
     const buffer = Buffer.alloc(size)
@@ -186,14 +196,19 @@ export const llistxattr = (path: string): string[] => {
 }
 
 const RESOLVE = { NO_XDEV: 1, NO_MAGICLINKS: 2, NO_SYMLINKS: 4, BENEATH: 8 } as const
-/** Open below `dirfd`, never through a symlink, never out of the tree, never onto another mount. */
-export const openat2Beneath = (dirfd: number, path: string, flags: number, mode = 0): number => {
+const openat2 = (dirfd: number, path: string, flags: number, mode: number, resolve: number): number => {
   const how = Buffer.alloc(24)
   how.writeBigUInt64LE(BigInt(flags | 0o2000000), 0)
   how.writeBigUInt64LE(BigInt(mode), 8)
-  how.writeBigUInt64LE(BigInt(RESOLVE.NO_XDEV | RESOLVE.NO_MAGICLINKS | RESOLVE.NO_SYMLINKS | RESOLVE.BENEATH), 16)
+  how.writeBigUInt64LE(BigInt(resolve), 16)
   return raw("openat2", 437, "int dirfd, const char *path, const void *how, size_t size", dirfd, path, how, 24)
 }
+/** Open below `dirfd`, never through a symlink, never out of the tree, never onto another mount. */
+export const openat2Beneath = (dirfd: number, path: string, flags: number, mode = 0): number =>
+  openat2(dirfd, path, flags, mode, RESOLVE.NO_XDEV | RESOLVE.NO_MAGICLINKS | RESOLVE.NO_SYMLINKS | RESOLVE.BENEATH)
+/** Open an absolute path on which nothing is a symlink. */
+export const openat2Plain = (path: string, flags: number): number =>
+  openat2(AT_FDCWD, path, flags, 0, RESOLVE.NO_MAGICLINKS | RESOLVE.NO_SYMLINKS)
 export const renameat2 = (oldDir: number, oldPath: string, newDir: number, newPath: string, flags = 0): void => {
   call("renameat2", `${oldPath} to ${newPath}`, oldDir, oldPath, newDir, newPath, flags)
 }
@@ -215,14 +230,15 @@ export const fchmodat = (dir: number, path: string, mode: number): void => {
 export const fchownat = (dir: number, path: string, uid: number, gid: number): void => {
   call("fchownat", path, dir, path, uid, gid, AT_SYMLINK_NOFOLLOW)
 }
-/** Set access and modification time, in nanoseconds since the epoch, of the link itself. */
-export const utimensat = (dir: number, path: string, atimeNs: bigint, mtimeNs: bigint): void => {
+/** Set access and modification time, in nanoseconds since the epoch, of the link itself; without a path, of `dir`. */
+export const utimensat = (dir: number, path: string | null, atimeNs: bigint, mtimeNs: bigint): void => {
   const times = Buffer.alloc(32)
   times.writeBigInt64LE(atimeNs / 1_000_000_000n, 0)
   times.writeBigInt64LE(atimeNs % 1_000_000_000n, 8)
   times.writeBigInt64LE(mtimeNs / 1_000_000_000n, 16)
   times.writeBigInt64LE(mtimeNs % 1_000_000_000n, 24)
-  call("utimensat", path, dir, path, times, AT_SYMLINK_NOFOLLOW)
+  if (path === null) call("futimens", "", dir, times)
+  else call("utimensat", path, dir, path, times, AT_SYMLINK_NOFOLLOW)
 }
 
 export const LOCK = { SHARED: 1, EXCLUSIVE: 2, NONBLOCK: 4, UNLOCK: 8 } as const

@@ -17,7 +17,7 @@ import {
   parseWorkspacePath,
   type WorkspacePath,
 } from "./globs.ts"
-import { RESERVED_FOLDER } from "./effects/index.ts"
+import { isReserved } from "./effects/names.ts"
 import { MS, mount } from "./syscalls.ts"
 import { LayerUnavailable } from "./layers/overlay.ts"
 
@@ -138,8 +138,10 @@ export const hideFromView = ({ source, merged, view, write, blank }: HideOptions
     return
   }
   // Another call's commit may be staged in the workspace itself; it is nobody's to read.
-  const staged = existsSync(join(source, RESERVED_FOLDER)) ? [{ path: RESERVED_FOLDER, folder: true }] : []
-  for (const entry of [...plan.hidden.filter(({ path }) => path !== RESERVED_FOLDER), ...staged]) {
+  const staged = readdirSync(source, { withFileTypes: true })
+    .filter((found) => isReserved(found.name) && found.isDirectory())
+    .map(({ name }) => ({ path: name, folder: true }))
+  for (const entry of [...plan.hidden.filter(({ path }) => !staged.some((found) => found.path === path)), ...staged]) {
     const target = join(merged, entry.path)
     const { file, folder } = blanks(blank)
     mount(entry.folder ? folder : file, target, null, MS.BIND, null)

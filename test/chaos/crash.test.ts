@@ -3,15 +3,14 @@ import { listTree } from "../sandbox/effects/fixtures/tree.ts"
 import { modes, Workspace } from "../sandbox/effects/fixtures/workspaces.ts"
 import { before, run } from "./mutations.ts"
 
-/** Inside the workspace there is no data folder to fall back on. */
 const places = [
-  { place: "the data folder", dataDir: undefined },
-  { place: "the workspace", dataDir: "/proc/nowhere" },
+  { place: "the data folder", far: false },
+  { place: "the workspace, its journal on another file system", far: true },
 ] as const
 
 describe.each(modes)("a commit killed at any step, in %s mode", (mode) => {
-  describe.each(places)("with its transaction in $place", ({ dataDir }) => {
-    const where = (workspace: Workspace) => ({ dataDir: dataDir ?? workspace.dataDir })
+  describe.each(places)("with its content staged in $place", ({ far }) => {
+    const where = (workspace: Workspace) => ({ dataDir: far ? workspace.farDataDir : workspace.dataDir })
     const whole = (): { was: string[]; is: string[]; steps: number } => {
       using workspace = new Workspace(before)
       const was = listTree(workspace.dir)
@@ -24,7 +23,7 @@ describe.each(modes)("a commit killed at any step, in %s mode", (mode) => {
       const { was, is, steps } = whole()
       expect(was).not.toEqual(is)
       expect(steps).toBeGreaterThan(30)
-      const stride = dataDir === undefined ? 1 : 5
+      const stride = far ? 2 : 1
       const seen = { before: 0, after: 0 }
       for (let killAt = 0; killAt < steps; killAt += stride) {
         using workspace = new Workspace(before)

@@ -1,10 +1,9 @@
 import { spawn } from "node:child_process"
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { once } from "node:events"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { commitLayer } from "../../src/sandbox/effects/commit/commit-layer.ts"
-import { recoverWorkspace } from "../../src/sandbox/effects/commit/recover.ts"
 import { LayerRefused } from "../../src/sandbox/effects/limits.ts"
 import { readWriteSet } from "../../src/sandbox/effects/read.ts"
 import { PlainLayers } from "../sandbox/effects/fixtures/plain-layer.ts"
@@ -98,24 +97,5 @@ describe("a workspace whose folders are swapped for symlinks during commits", ()
     const precious = await readWriteSet({ lower: victim, upper: join(upper, "a"), xattrPrefix: "user" })
     expect(befores.has(precious.effects[0]?.before)).toBe(false)
     expect(befores.size).toBeGreaterThan(0)
-  })
-})
-
-describe("a transaction folder that someone else planted", () => {
-  it("is not believed when its place is a symlink", async () => {
-    using layers = new PlainLayers({ a: "a" })
-    const planted = join(layers.base, "planted")
-    mkdirSync(join(planted, "tx-x-1/slots"), { recursive: true })
-    writeFileSync(
-      join(planted, "tx-x-1/journal"),
-      JSON.stringify({ version: 1, workspace: layers.workspace, operations: [] }),
-    )
-    symlinkSync(planted, join(layers.workspace, ".caisson-tx"))
-    const result = await recoverWorkspace({
-      workspace: layers.workspace,
-      txRoots: [join(layers.workspace, ".caisson-tx")],
-    })
-    expect(result).toEqual({ finished: 0, undone: 0, foreign: [] })
-    expect(readdirSync(planted)).toEqual(["tx-x-1"])
   })
 })

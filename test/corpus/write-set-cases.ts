@@ -342,8 +342,8 @@ export const writeSetCases: readonly WriteSetCase[] = [
   {
     name: "a place reserved for transactions",
     before: "true",
-    run: "mkdir .caisson-tx; echo a > .caisson-tx/a",
-    effects: ["mkdir .caisson-tx", "create .caisson-tx/a"],
-    refused: [".caisson-tx", ".caisson-tx/a"],
+    run: "mkdir .caisson-tx d; echo a > .caisson-tx/a; echo b > d/.Caisson-TX-1",
+    effects: ["mkdir .caisson-tx", "create .caisson-tx/a", "mkdir d", "create d/.Caisson-TX-1"],
+    refused: [".caisson-tx", ".caisson-tx/a", "d/.Caisson-TX-1"],
   },
 ]

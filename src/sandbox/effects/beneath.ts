@@ -6,14 +6,17 @@
  * Assumes: /proc is mounted. Descriptors belong to the caller of `openDir` and `openFile`, or to `withDir`.
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, type BigIntStats } from "node:fs"
+import type { OpenFolder } from "../folder.ts"
 import { openat2Beneath } from "../syscalls.ts"
 import { below, fromBuffer, toNative, type BytePath } from "./names.ts"
 
 const O_PATH = 0o10000000
 const DOT = "." as BytePath
 
-export const openRoot = (dir: string): number =>
-  openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+export const openRoot = (dir: string | OpenFolder): number =>
+  typeof dir === "string"
+    ? openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+    : openat2Beneath(dir.fd, DOT, constants.O_RDONLY | constants.O_DIRECTORY)
 
 export const openDir = (root: number, path: BytePath): number =>
   openat2Beneath(root, toNative(path === "" ? DOT : path), O_PATH | constants.O_DIRECTORY)

@@ -60,3 +60,13 @@ export const parseName = (text: string): BytePath => {
   }
   return fromBuffer(Buffer.concat(parts))
 }
+
+/** The path itself, where it is what `displayName` writes of a relative path whose parts are all plain names. */
+export const parseRelative = (text: string): BytePath | undefined => {
+  const path = parseName(text)
+  const plain = path.split("/").every((part) => part !== "" && part !== "." && part !== ".." && !part.includes("\0"))
+  return plain && displayName(path) === text ? path : undefined
+}
+
+/** Names that the host's own transactions may take, at any depth and in any spelling that a case-blind folder takes for them. */
+export const isReserved = (path: string): boolean => /(^|\/)\.caisson-tx[^/]*(\/|$)/i.test(path)

@@ -16,7 +16,7 @@ import { closeSync, lstatSync, openSync, readdirSync, readlinkSync, constants, t
 import { entry, errorCode, lstatIn, namesIn, openDir, openFile, openRoot, withDir } from "./beneath.ts"
 import { digestBytes, digestFd } from "./digest.ts"
 import { DEFAULT_LAYER_LIMITS, LayerRefused, type LayerLimits } from "./limits.ts"
-import { below, displayName, fromBuffer, join, ROOT, type BytePath } from "./names.ts"
+import { below, displayName, fromBuffer, isReserved, join, ROOT, type BytePath } from "./names.ts"
 import { digestDeletedFiles, recogniseLinks, recogniseRenames, type Pending } from "./recognise.ts"
 import { looksLikeRepository } from "./sensitive-paths.ts"
 import { escapeOf } from "./symlink-target.ts"
@@ -39,8 +39,6 @@ const S_IFMT = 0o170000n
 const SPECIAL_BITS = 0o7000
 const typeOf = (mode: number | bigint): bigint => BigInt(mode) & S_IFMT
 const permissions = (mode: number | bigint): number => Number(mode) & 0o7777
-/** The folder that private transactions may live in; never the tool's business. */
-const RESERVED = /^\.caisson-tx(\/|$)/
 
 const refusal = (bits: number, attributes: EntryAttributes): { refused?: string } => {
   if ((bits & SPECIAL_BITS) !== 0) return { refused: "sets a setuid, setgid or sticky bit" }
@@ -117,7 +115,7 @@ class LayerReader {
     if (this.found.length >= this.#limits.maxEffects) {
       throw new LayerRefused("too-many-effects", `the call made more than ${this.#limits.maxEffects} changes`)
     }
-    const reserved = RESERVED.test(path) ? { refused: "the path is reserved for the host's transactions" } : {}
+    const reserved = isReserved(path) ? { refused: "the path is reserved for the host's transactions" } : {}
     const pending: Pending = { kind, bytePath: path, path: displayName(path), ...more, ...reserved }
     this.found.push(pending)
     return pending

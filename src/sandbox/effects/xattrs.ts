@@ -3,7 +3,8 @@
  *
  * Guarantees: only the namespace that this overlay was mounted with (`trusted` as root, `user` with `userxattr`) is
  * read as overlay bookkeeping; `user.*` and POSIX ACLs are payload. Other namespaces belong to the system
- * (SELinux labels, trusted.*) and are neither compared nor carried; file capabilities are refused.
+ * (SELinux labels, trusted.*) and are neither compared nor carried; file capabilities are refused, and so is any name
+ * that an overlay file system of either kind would read as its own: what a call leaves may be a layer's lower next time.
  */
 import { lgetxattr, llistxattr } from "../syscalls.ts"
 
@@ -35,6 +36,8 @@ export const readAttributes = (path: Buffer, prefix: XattrPrefix | undefined): E
       // The kernel stores an attribute of that name set inside the sandbox with the prefix doubled.
       if (own.startsWith("overlay.")) refused = "sets an attribute reserved for overlay file systems"
       else overlay.add(own)
+    } else if (/^(user|trusted)\.overlay\./.test(name)) {
+      refused = "sets an attribute reserved for overlay file systems"
     } else if (name === "security.capability") {
       refused = "carries file capabilities"
     } else if (name.startsWith("user.") || name.startsWith("system.posix_acl_")) {

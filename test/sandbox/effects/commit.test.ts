@@ -5,8 +5,6 @@ import { writeSetCases } from "../../corpus/write-set-cases.ts"
 import { listTree } from "./fixtures/tree.ts"
 import { modes, OWNER, OWNER_GROUP, Workspace } from "./fixtures/workspaces.ts"
 
-/** No data folder on the workspace's file system: transactions live in the workspace. */
-const NOWHERE = "/proc/nowhere"
 const committable = writeSetCases.filter((item) => item.refused === undefined)
 const refusable = writeSetCases.filter((item) => item.refused !== undefined)
 
@@ -36,14 +34,15 @@ describe.each(modes)("committing a layer, in %s mode", (mode) => {
     expect(listTree(workspace.dir, { times: true })).toEqual(was)
   })
 
-  it("works where transactions must live in the workspace, and leaves no folder of them", () => {
+  it("works where content must be staged in the workspace, and leaves no folder of it", () => {
     using workspace = new Workspace("mkdir -p d/e; echo 1 > d/1; echo 2 > d/e/2")
     const { result } = workspace.layer({
       mode,
       run: "rm -r d/e; echo x > d/1; mkdir -p n/m; echo 3 > n/m/3",
-      commit: { dataDir: NOWHERE },
+      commit: { dataDir: workspace.farDataDir },
     })
     expect(result).toEqual({ ok: true })
+    expect(workspace.leftovers()).toEqual([])
     expect(listTree(workspace.dir).map((line) => line.split(" ")[0])).toEqual(["d", "d/1", "n", "n/m", "n/m/3"])
   })
 

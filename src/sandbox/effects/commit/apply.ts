@@ -4,14 +4,15 @@
  * Guarantees: every operation acts below a folder descriptor opened without symlinks; what was moved out is looked at
  * once more, and if it is not what the journal says, the operation counts as a conflict. The caller rolls back.
  */
-import { chmodSync, closeSync, constants, fstatSync, fsyncSync, lstatSync, openSync } from "node:fs"
-import { lremovexattr, lsetxattr, openat2Beneath } from "../../syscalls.ts"
-import { entry, errorCode, openDir, withDir } from "../beneath.ts"
+import { chmodSync, closeSync, constants, fstatSync, fsyncSync, openSync } from "node:fs"
+import { openat2Beneath, removexattrOf, setxattrOf } from "../../syscalls.ts"
+import { errorCode, lstatIn, openDir, withDir } from "../beneath.ts"
 import { baseOf, parentOf, parseName, toNative, type BytePath } from "../names.ts"
 import { unchangedBelow } from "./check.ts"
-import { isFolder, isSame } from "./identity.ts"
-import type { Operation, Transaction, Values } from "./journal.ts"
-import { exchange, place, slotPlace, type Place } from "./moves.ts"
+import { type Identity, isFolder, isSame } from "./identity.ts"
+import type { Operation, Values } from "./journal.ts"
+import { absolute, exchange, place, type Place } from "./moves.ts"
+import type { Staging } from "./staging.ts"
 
 export class Conflict extends Error {
   readonly path: string
@@ -23,7 +24,7 @@ export class Conflict extends Error {
 
 export interface ApplyContext {
   readonly root: number
-  readonly transaction: Transaction
+  readonly staging: Staging
   readonly since: bigint
   readonly failpoint: (name: string) => void
 }
@@ -58,54 +59,51 @@ const applyMove = (
   target: Place,
   context: ApplyContext,
 ): void => {
-  const slot = context.transaction.slot(operation.slot)
+  const slot = context.staging.slot(operation.slot)
   if (operation.kind === "put") {
-    place(slotPlace(slot), target)
+    place(slot, target)
     return
   }
   let out = slot
-  if (operation.kind === "remove") place(target, slotPlace(slot))
-  else if (!exchange(slotPlace(slot), target)) {
-    out = context.transaction.old(operation.slot)
-    place(target, slotPlace(out))
+  if (operation.kind === "remove") place(target, slot)
+  else if (!exchange(slot, target)) {
+    out = context.staging.old(operation.slot)
+    place(target, out)
     context.failpoint("between")
-    place(slotPlace(slot), target)
+    place(slot, target)
   }
   context.failpoint("moved")
-  const stats = lstatSync(out, { bigint: true, throwIfNoEntry: false })
-  const changedInside = isFolder(operation.was) && !unchangedBelow(Buffer.from(out), context.since)
+  const stats = lstatIn(out.dir, out.name)
+  const changedInside = isFolder(operation.was) && !unchangedBelow(absolute(out), context.since)
   if (!isSame(operation.was, stats) || changedInside) throw new Conflict(operation.path)
 }
 
 const applyAttributes = (operation: Extract<Operation, { kind: "attributes" }>, target: Place): void => {
-  const stats = lstatSync(entry(target.dir, target.name), { bigint: true, throwIfNoEntry: false })
-  if (!isSame(operation.was, stats)) throw new Conflict(operation.path)
-  setXattrs(target, operation.xattrs.before, operation.xattrs.after)
-  setMode(target, operation.was.ino, operation.mode.after)
+  setAttributes(target, operation.was, operation.xattrs.before, operation.xattrs.after, operation.mode.after)
 }
 
-/** By inode: the entry is opened without following a link and must still be the one that is meant. */
-export const setMode = (target: Place, ino: string, mode: number): void => {
+/** By inode: the entry is opened without following a link and must be the one that is meant; else `ENOENT`. */
+export const setAttributes = (target: Place, was: Identity, from: Values, to: Values, mode: number): void => {
   const O_PATH = 0o10000000
   const fd = openat2Beneath(target.dir, toNative(target.name), O_PATH | constants.O_NOFOLLOW)
   try {
     const stats = fstatSync(fd, { bigint: true })
-    if (String(stats.ino) !== ino) throw Object.assign(new Error("ENOENT: the entry was swapped"), { code: "ENOENT" })
+    if (!isSame(was, stats)) throw Object.assign(new Error("ENOENT: the entry was swapped"), { code: "ENOENT" })
+    setXattrs(fd, from, to)
     if ((Number(stats.mode) & 0o7777) !== mode) chmodSync(`/proc/self/fd/${fd}`, mode)
   } finally {
     closeSync(fd)
   }
 }
 
-export const setXattrs = (target: Place, from: Values, to: Values): void => {
-  const path = Buffer.concat([entry(target.dir, target.name), Buffer.from([0])]) as unknown as string
+const setXattrs = (fd: number, from: Values, to: Values): void => {
   for (const name of new Set([...Object.keys(from), ...Object.keys(to)])) {
     const value = to[name]
     if (value === from[name]) continue
-    if (value !== undefined) lsetxattr(path, name, Buffer.from(value, "base64"))
+    if (value !== undefined) setxattrOf(fd, name, Buffer.from(value, "base64"))
     else {
       try {
-        lremovexattr(path, name)
+        removexattrOf(fd, name)
       } catch (error) {
         if (errorCode(error) !== "ENODATA") throw error
       }

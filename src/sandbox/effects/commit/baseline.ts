@@ -6,38 +6,49 @@
  * stamps this waits for the next tick (a few milliseconds), so that fresh files are not taken for conflicts.
  * Assumes: the wall clock is not set back during the call. Leaves nothing in the workspace.
  */
-import { closeSync, fchmodSync, fstatSync, openSync, unlinkSync, constants } from "node:fs"
+import { closeSync, fchmodSync, fstatSync, openSync, constants } from "node:fs"
 import { randomUUID } from "node:crypto"
-import { errorCode } from "../beneath.ts"
+import type { OpenFolder } from "../../folder.ts"
+import { openat2Beneath, unlinkat } from "../../syscalls.ts"
+import { errorCode, openRoot } from "../beneath.ts"
 
 /** Plain data: it may cross process borders as JSON. */
 export interface Baseline {
   readonly sinceNs: string
 }
 
-export const O_TMPFILE = 0o20200000
+const O_TMPFILE = 0o20200000
 /** Longest tick of a Linux kernel (HZ=100), doubled. */
 const TICK_NS = 20_000_000n
 
 const PAUSE = new Int32Array(new SharedArrayBuffer(4))
 
 /** A file without a name on the folder's file system; a name is taken for an instant where there is no other way. */
-export const openNameless = (dir: string): number => {
+export const openNameless = (dir: number): number => {
   try {
-    return openSync(dir, O_TMPFILE | constants.O_RDWR, 0o600)
+    return openSync(`/proc/self/fd/${dir}`, O_TMPFILE | constants.O_RDWR, 0o600)
   } catch (error) {
     if (!["EOPNOTSUPP", "ENOTSUP", "EISDIR", "EINVAL"].includes(errorCode(error))) throw error
-    const name = `${dir}/.caisson-tx-${randomUUID()}`
-    const fd = openSync(name, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600)
-    unlinkSync(name)
+    const name = `.caisson-tx-${randomUUID()}`
+    const fd = openat2Beneath(dir, name, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600)
+    unlinkat(dir, name)
     return fd
   }
 }
 
-export const beginSnapshot = (workspace: string): Baseline => {
+export const beginSnapshot = (workspace: string | OpenFolder): Baseline => {
+  const dir = openRoot(workspace)
+  try {
+    return takeSnapshot(dir)
+  } finally {
+    closeSync(dir)
+  }
+}
+
+const takeSnapshot = (dir: number): Baseline => {
   let fd: number
   try {
-    fd = openNameless(workspace)
+    fd = openNameless(dir)
   } catch (error) {
     if (!["EACCES", "EROFS", "EPERM"].includes(errorCode(error))) throw error
     // The root takes no file; folders below may. One tick back is the safe side.

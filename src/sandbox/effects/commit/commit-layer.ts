@@ -3,40 +3,44 @@
  *
  * Guarantees: a crash, a full disk or an I/O error at any instant leaves the workspace as it was or as committed, the
  * latter only after every entry is in place (recovery finishes what a crash interrupted). Nothing that changed
- * underneath since the call began is overwritten: that is a `conflict`, and nothing is committed (`check.ts` says what can be told). No symlink is ever
- * followed. Effects marked `refused` make the whole commit fail.
+ * underneath since the call began is overwritten: that is a `conflict`, and nothing is committed (`check.ts` says what
+ * can be told). No symlink is ever followed. Effects marked `refused` make the whole commit fail. All goes to the folder
+ * that is held open; if its path leads elsewhere by now, nothing is committed.
  * Assumes: the writers of the layer are dead, the write set is the one read from it, and only paths that passed
  * judgement are in it or pass `only`. Readers at work during the commit may see some entries new and others old, each
  * whole; a program that holds an old file open and writes to it after the check writes to the old file.
  */
-import { lstatSync, statSync, type BigIntStats } from "node:fs"
+import { closeSync, fstatSync, lstatSync, type BigIntStats } from "node:fs"
 import type { CommitResult } from "../../backend.ts"
+import { FolderReplaced, folderKey, isStillThere, openFolder, type OpenFolder } from "../../folder.ts"
 import { syncfs } from "../../syscalls.ts"
+import { entry, lstatIn, withDir } from "../beneath.ts"
 import { baseOf, below, displayName, parentOf } from "../names.ts"
 import type { WriteSet } from "../types.ts"
 import { readAttributes, type Xattrs, type XattrPrefix } from "../xattrs.ts"
 import { apply, Conflict, syncParents } from "./apply.ts"
 import type { Baseline } from "./baseline.ts"
 import { check, movedFolders, type Checked } from "./check.ts"
-import { clean, keepAside } from "./clean.ts"
 import { fingerprint, identify } from "./identity.ts"
-import { Transaction, type Journal, type Operation, type Values } from "./journal.ts"
-import { withWorkspaceLock } from "./lock.ts"
+import type { Journal, Operation, Values } from "./journal.ts"
+import { type LockOptions, withFolderLock } from "./lock.ts"
+import { absolute } from "./moves.ts"
+import { layerOwners, ownerOf } from "./owners.ts"
 import { plan, type Keep, type Move } from "./plan.ts"
 import { rollBack } from "./rollback.ts"
-import { Stage, type Owner } from "./stage.ts"
-import { entry, withDir } from "../beneath.ts"
+import { Stage } from "./stage.ts"
+import type { Staging } from "./staging.ts"
+import { Transaction } from "./transaction.ts"
+import { openTxRoot } from "./tx-root.ts"
 
-export interface CommitOptions {
-  readonly workspace: string
+export interface CommitOptions extends LockOptions {
+  readonly workspace: string | OpenFolder
   readonly upper: string
   readonly writeSet: WriteSet
   readonly txRoot: string
   /** from `beginSnapshot`, taken before the overlay was mounted */
   readonly since: Baseline
   readonly xattrPrefix: XattrPrefix
-  /** owner of new entries; the workspace root's where not given */
-  readonly owner?: Owner
   /** commit these paths only (home layers) */
   readonly only?: Keep
   /** called at every step that a crash could follow; tests stop or fail the commit there */
@@ -53,7 +57,17 @@ export const commitLayer = async (options: CommitOptions): Promise<CommitResult>
   const moves = plan(options.writeSet.effects, only)
   if (moves.length === 0) return { ok: true }
   try {
-    return await withWorkspaceLock(options.workspace, (root) => commitLocked(root, moves, options))
+    using own = typeof options.workspace === "string" ? openFolder(options.workspace) : undefined
+    const folder = own ?? (options.workspace as OpenFolder)
+    const txRoot = openTxRoot(options.txRoot)
+    try {
+      return await withFolderLock(txRoot, folderKey(folder.identity), options, () => {
+        if (!isStillThere(folder)) throw new FolderReplaced(folder.path)
+        return commitLocked(folder, txRoot, moves, options)
+      })
+    } finally {
+      closeSync(txRoot)
+    }
   } catch (error) {
     return failed(error)
   }
@@ -65,7 +79,13 @@ const failed = (error: unknown): CommitResult => ({
   message: error instanceof Error ? error.message : String(error),
 })
 
-const commitLocked = async (root: number, moves: readonly Move[], options: CommitOptions): Promise<CommitResult> => {
+const commitLocked = async (
+  folder: OpenFolder,
+  txRoot: number,
+  moves: readonly Move[],
+  options: CommitOptions,
+): Promise<CommitResult> => {
+  const root = folder.fd
   const failpoint = options.failpoint ?? (() => {})
   const since = BigInt(options.since.sinceNs)
   const looking = { root, upper: options.upper, prefix: options.xattrPrefix, since }
@@ -75,27 +95,29 @@ const commitLocked = async (root: number, moves: readonly Move[], options: Commi
   if (conflicts.length > 0) return { ok: false, reason: "conflict", paths: conflicts }
 
   failpoint("begin")
-  const transaction = Transaction.begin(options.txRoot, options.workspace)
+  using transaction = Transaction.begin(txRoot, folderKey(folder.identity), root, failpoint)
+  const { staging } = transaction
+  if (staging === undefined) throw new Error("a new transaction is not staged anywhere")
   let journal: Journal
   try {
     const many = moves.reduce((total, move) => total + move.content.length, 0) > MANY
     const stage = new Stage(options.upper, options.xattrPrefix, !many)
     journal = {
-      version: 1,
-      workspace: options.workspace,
-      operations: await prepare(root, checked, transaction, stage, options, failpoint),
+      version: 2,
+      folder: folder.identity,
+      operations: await prepare(root, checked, staging, stage, options, failpoint),
     }
     failpoint("staged")
     if (many) syncfs(root)
     transaction.write(journal)
   } catch (error) {
-    clean(transaction)
+    transaction.clean()
     return failed(error)
   }
   try {
     failpoint("journal")
     for (const operation of journal.operations) {
-      apply(operation, { root, transaction, since, failpoint })
+      apply(operation, { root, staging, since, failpoint })
       failpoint("applied")
     }
     if (journal.operations.length > MANY) syncfs(root)
@@ -113,7 +135,7 @@ const commitLocked = async (root: number, moves: readonly Move[], options: Commi
 const cleanAfterwards = (transaction: Transaction, failpoint: (name: string) => void): void => {
   try {
     failpoint("done")
-    clean(transaction)
+    transaction.clean(failpoint)
     failpoint("cleaned")
   } catch {
     return
@@ -129,7 +151,7 @@ const undoAll = (
 ): CommitResult => {
   let foreign: readonly string[]
   try {
-    foreign = rollBack(root, transaction, journal, failpoint)
+    foreign = rollBack(root, transaction.staging, journal, failpoint)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     return {
@@ -138,8 +160,8 @@ const undoAll = (
       message: `the commit stopped half-way and will be undone by the next call: ${why}`,
     }
   }
-  if (foreign.length > 0) keepAside(transaction)
-  else clean(transaction)
+  if (foreign.length > 0) transaction.keepAside()
+  else transaction.clean()
   return cause instanceof Conflict ? { ok: false, reason: "conflict", paths: [cause.path] } : failed(cause)
 }
 
@@ -147,23 +169,26 @@ const undoAll = (
 const prepare = async (
   root: number,
   checked: readonly Checked[],
-  transaction: Transaction,
+  staging: Staging,
   stage: Stage,
   options: CommitOptions,
   failpoint: (name: string) => void,
 ): Promise<Operation[]> => {
-  const rootOwner = options.owner ?? statSync(options.workspace)
+  const owners = layerOwners(fstatSync(root), options.upper)
   const operations: Operation[] = []
   for (const [slot, { move, was, parent }] of checked.entries()) {
     const path = displayName(move.path)
-    if (move.kind === "attributes" && was !== undefined) operations.push(attributesOperation(root, move, was, options))
-    else if (move.kind === "remove" && was !== undefined)
-      operations.push({ kind: "remove", path, slot, was: identify(was) })
+    if (move.kind === "remove" && was !== undefined) operations.push({ kind: "remove", path, slot, was: identify(was) })
+    else if (move.kind === "attributes" && was !== undefined && owners.keeps(move.path, was))
+      operations.push(attributesOperation(root, move, was, options))
     else {
-      await stage.stage(move.content, transaction.slot(slot), ownerOf(rootOwner, was, parent))
+      const place = staging.slot(slot)
+      const content = move.kind === "attributes" ? [move.path] : move.content
+      await stage.stage(content, place, ownerOf(owners, move.path, was, parent))
       failpoint("slot")
-      const made = lstatSync(transaction.slot(slot), { bigint: true })
-      const tree = made.isDirectory() ? { tree: fingerprint(Buffer.from(transaction.slot(slot))) } : {}
+      const made = lstatIn(place.dir, place.name)
+      if (made === undefined) throw new Error(`nothing was staged for ${path}`)
+      const tree = made.isDirectory() ? { tree: fingerprint(absolute(place)) } : {}
       if (was === undefined) operations.push({ kind: "put", path, slot, made: identify(made), ...tree })
       else operations.push({ kind: "replace", path, slot, was: identify(was), made: identify(made), ...tree })
     }
@@ -173,13 +198,6 @@ const prepare = async (
     ...operations.filter(({ kind }) => kind !== "attributes"),
     ...operations.filter(({ kind }) => kind === "attributes"),
   ]
-}
-
-/** A changed file keeps its owner; new entries get the workspace's, and a setgid folder's group. */
-const ownerOf = (root: Owner, was: BigIntStats | undefined, parent: BigIntStats | undefined): Owner => {
-  if (was !== undefined && !was.isDirectory()) return { uid: Number(was.uid), gid: Number(was.gid) }
-  const setgid = parent !== undefined && (Number(parent.mode) & 0o2000) !== 0
-  return { uid: root.uid, gid: setgid ? Number(parent.gid) : root.gid }
 }
 
 const attributesOperation = (root: number, move: Move, was: BigIntStats, options: CommitOptions): Operation => {

@@ -1,28 +1,12 @@
 /**
  * The record of one commit: what will be done, with enough identity to undo it from any state in between.
  *
- * A transaction folder holds `slots/N` (staged content before an operation, the old entry after it), `old/N` (the old
- * entry where the file system cannot exchange two names), `journal`, and `done` once everything is applied. Without
- * `journal` nothing was touched; with it and without `done`, undo; with `done`, only cleaning is left. Cleaning
- * begins by renaming the folder to `trash-…`, in one step.
- * Assumes: the folder is private to this user (mode 0700, owner checked on recovery).
+ * Guarantees: `parseJournal` gives a journal whose every field is of its kind, or throws `JournalMalformed`: paths are
+ * relative and made of plain names, slots are numbers of ours, attributes are ones that a commit may set.
  */
-import { createHash, randomUUID } from "node:crypto"
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  writeSync,
-} from "node:fs"
-import { join } from "node:path"
+import type { FolderIdentity } from "../../folder.ts"
+import { parseRelative } from "../names.ts"
 import type { Identity } from "./identity.ts"
-import { ensureFolder } from "./tx-root.ts"
 
 export type Values = Readonly<Record<string, string>>
 /** Paths are in the lossless text form of `names.ts`; attribute values in base64. */
@@ -56,76 +40,138 @@ export type Operation =
     }
 
 export interface Journal {
-  readonly version: 1
-  readonly workspace: string
+  readonly version: 2
+  readonly folder: FolderIdentity
   readonly operations: readonly Operation[]
 }
 
-/** Names the transactions of one workspace in a root shared by many, by whatever path it was reached. */
-export const workspaceKey = (workspace: string): string =>
-  createHash("sha256").update(realpathSync(workspace)).digest("hex").slice(0, 24)
+export class JournalMalformed extends Error {}
 
-export class Transaction {
-  readonly root: string
-  readonly name: string
-  readonly dir: string
-  constructor(root: string, name: string) {
-    this.root = root
-    this.name = name
-    this.dir = join(root, name)
-  }
+type Fields = Readonly<Record<string, unknown>>
 
-  static begin(root: string, workspace: string): Transaction {
-    ensureFolder(root)
-    const transaction = new Transaction(root, `tx-${workspaceKey(workspace)}-${randomUUID()}`)
-    for (const dir of ["", "slots", "old"]) mkdirSync(join(transaction.dir, dir), { mode: 0o700 })
-    // The marker exists beforehand, so that the last step needs no new space on a full disk.
-    closeSync(openSync(join(transaction.dir, "done.tmp"), "wx", 0o600))
-    return transaction
-  }
+const wrong = (where: string): never => {
+  throw new JournalMalformed(`${where} is not what a journal holds`)
+}
+const fieldsOf = (value: unknown, where: string, known: readonly string[]): Fields => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return wrong(where)
+  const unknown = Object.keys(value).find((key) => !known.includes(key))
+  return unknown === undefined ? (value as Fields) : wrong(`${where}.${unknown}`)
+}
+const textOf = (value: unknown, shape: RegExp, where: string): string =>
+  typeof value === "string" && shape.test(value) ? value : wrong(where)
+const numberOf = (value: unknown, max: number, where: string): number =>
+  typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= max ? value : wrong(where)
 
-  slot(slot: number): string {
-    return join(this.dir, "slots", String(slot))
-  }
-  old(slot: number): string {
-    return join(this.dir, "old", String(slot))
-  }
+const COUNT = /^(0|[1-9]\d{0,19})$/
+const SIGNED = /^-?(0|[1-9]\d{0,19})$/
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
+const MAX_MODE = 0o177777
+const MAX_PERMISSIONS = 0o7777
 
-  /** After this returns, a crash is undone by recovery. */
-  write(journal: Journal): void {
-    const fd = openSync(join(this.dir, "journal.tmp"), "wx", 0o600)
-    try {
-      const bytes = Buffer.from(JSON.stringify(journal))
-      for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
-      fsyncSync(fd)
-    } finally {
-      closeSync(fd)
-    }
-    renameSync(join(this.dir, "journal.tmp"), join(this.dir, "journal"))
-    syncFolder(this.dir)
-    syncFolder(this.root)
-  }
-
-  read(): Journal | undefined {
-    const file = join(this.dir, "journal")
-    return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Journal) : undefined
-  }
-
-  /** After this returns, a crash leaves the workspace as committed. */
-  finish(): void {
-    renameSync(join(this.dir, "done.tmp"), join(this.dir, "done"))
-    syncFolder(this.dir)
-  }
-  get finished(): boolean {
-    return existsSync(join(this.dir, "done"))
+const identityOf = (value: unknown, where: string): Identity => {
+  const fields = fieldsOf(value, where, ["ino", "mode", "size", "mtimeNs"])
+  return {
+    ino: textOf(fields["ino"], COUNT, `${where}.ino`),
+    mode: numberOf(fields["mode"], MAX_MODE, `${where}.mode`),
+    size: textOf(fields["size"], COUNT, `${where}.size`),
+    mtimeNs: textOf(fields["mtimeNs"], SIGNED, `${where}.mtimeNs`),
   }
 }
 
-export const syncFolder = (dir: string): void => {
-  const fd = openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY)
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
+/** The only attributes that a commit sets or takes away. */
+export const isPayloadName = (name: string): boolean =>
+  (name.startsWith("user.") && !name.startsWith("user.overlay.")) || /^system\.posix_acl_(access|default)$/.test(name)
+
+const valuesOf = (value: unknown, where: string): Values => {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return wrong(where)
+  return Object.fromEntries(
+    Object.entries(value).map(([name, text]) =>
+      isPayloadName(name) ? [name, textOf(text, BASE64, `${where}.${name}`)] : wrong(`${where}.${name}`),
+    ),
+  )
+}
+
+const pathOf = (value: unknown, where: string): string =>
+  typeof value === "string" && parseRelative(value) !== undefined ? value : wrong(where)
+
+const SLOT_KEYS = ["kind", "path", "slot", "was", "made", "tree"]
+
+const operationOf = (value: unknown, index: number, count: number): Operation => {
+  const at = `operations[${index}]`
+  const fields = fieldsOf(value, at, [...SLOT_KEYS, "mode", "xattrs"])
+  const path = pathOf(fields["path"], `${at}.path`)
+  const slot = (): number => numberOf(fields["slot"], count * 2, `${at}.slot`)
+  const was = (): Identity => identityOf(fields["was"], `${at}.was`)
+  const made = (): Identity => identityOf(fields["made"], `${at}.made`)
+  const tree = fields["tree"] === undefined ? {} : { tree: textOf(fields["tree"], /^[0-9a-f]{64}$/, `${at}.tree`) }
+  switch (fields["kind"]) {
+    case "put":
+      return { kind: "put", path, slot: slot(), made: made(), ...tree }
+    case "replace":
+      return { kind: "replace", path, slot: slot(), was: was(), made: made(), ...tree }
+    case "remove":
+      return { kind: "remove", path, slot: slot(), was: was() }
+    case "attributes": {
+      const mode = fieldsOf(fields["mode"], `${at}.mode`, ["before", "after"])
+      const xattrs = fieldsOf(fields["xattrs"], `${at}.xattrs`, ["before", "after"])
+      return {
+        kind: "attributes",
+        path,
+        was: was(),
+        mode: {
+          before: numberOf(mode["before"], MAX_PERMISSIONS, `${at}.mode.before`),
+          after: numberOf(mode["after"], MAX_PERMISSIONS, `${at}.mode.after`),
+        },
+        xattrs: {
+          before: valuesOf(xattrs["before"], `${at}.xattrs.before`),
+          after: valuesOf(xattrs["after"], `${at}.xattrs.after`),
+        },
+      }
+    }
+    default:
+      return wrong(`${at}.kind`)
   }
+}
+
+export const parseJson = (bytes: Buffer): unknown => {
+  try {
+    return JSON.parse(bytes.toString("utf8"))
+  } catch {
+    throw new JournalMalformed("it is not JSON")
+  }
+}
+
+export const parseJournal = (bytes: Buffer): Journal => {
+  const fields = fieldsOf(parseJson(bytes), "the journal", ["version", "folder", "operations"])
+  if (fields["version"] !== 2) return wrong("version")
+  const folder = fieldsOf(fields["folder"], "folder", ["path", "dev", "ino", "birthNs"])
+  const { operations } = fields
+  if (!Array.isArray(operations)) return wrong("operations")
+  const parsed = operations.map((operation, index) => operationOf(operation, index, operations.length))
+  if (new Set(parsed.map(({ path }) => path)).size !== parsed.length) return wrong("a path that is there twice")
+  return {
+    version: 2,
+    folder: {
+      path: textOf(folder["path"], /^\//, "folder.path"),
+      dev: textOf(folder["dev"], COUNT, "folder.dev"),
+      ino: textOf(folder["ino"], COUNT, "folder.ino"),
+      birthNs: textOf(folder["birthNs"], SIGNED, "folder.birthNs"),
+    },
+    operations: parsed,
+  }
+}
+
+export interface StagedIn {
+  /** a name of ours in the workspace's root */
+  readonly name: string
+  /** absent until it was made and looked at */
+  readonly ino?: string
+}
+export const STAGED_NAME = /^\.caisson-tx-[0-9a-f]{32}$/
+
+/** The note about staged files that had to lie in the workspace. */
+export const parsePlace = (bytes: Buffer): StagedIn => {
+  const fields = fieldsOf(parseJson(bytes), "the place", ["name", "ino"])
+  const name = textOf(fields["name"], STAGED_NAME, "place.name")
+  return fields["ino"] === undefined ? { name } : { name, ino: textOf(fields["ino"], COUNT, "place.ino") }
 }

@@ -1,39 +1,75 @@
 /**
- * One commit or recovery at a time per workspace, across processes.
+ * One commit or recovery at a time per folder, across backends and processes of a data folder.
  *
- * Guarantees: the lock is the kernel's, on the workspace folder itself: it leaves no file and dies with its holder.
- * Does not: keep other programs from writing to the workspace.
+ * Guarantees: the lock is the kernel's, on a file in the data folder that nobody else can open, and dies with its
+ * holder; the file goes when the lock does. Waiting ends with the caller's signal.
+ * Does not: keep other programs, or hosts with another data folder, from writing to the folder.
  */
-import { closeSync, fstatSync, lstatSync } from "node:fs"
+import { closeSync, constants, fstatSync } from "node:fs"
 import { setTimeout as delay } from "node:timers/promises"
-import { LOCK, flock } from "../../syscalls.ts"
-import { errorCode, openRoot } from "../beneath.ts"
+import { flock, LOCK, openat2Beneath, unlinkat } from "../../syscalls.ts"
+import { errorCode, lstatIn } from "../beneath.ts"
+import { fromBuffer } from "../names.ts"
+import { LOCK_POLL_MS, LOCK_WAIT_MS } from "./limits.ts"
 
-const POLL_MS = 5
-const WAIT_MS = 120_000
+export interface LockOptions {
+  /** ends the waiting */
+  readonly signal?: AbortSignal | undefined
+  readonly waitMs?: number | undefined
+}
 
-/** Runs with a descriptor of the workspace's root. Rejects when the lock is not free within two minutes. */
-export const withWorkspaceLock = async <T>(workspace: string, use: (root: number) => Promise<T>): Promise<T> => {
-  const root = openRoot(workspace)
-  try {
-    for (const deadline = Date.now() + WAIT_MS; !tryLock(root); await delay(POLL_MS)) {
-      if (Date.now() > deadline) throw new Error("another commit has held this workspace for two minutes")
+/** The wait for another commit was ended by the caller. */
+export class LockWaitEnded extends Error {}
+
+export const lockName = (key: string): string => `lock-${key}`
+
+/** `txRoot` is a descriptor of the folder that locks live in. */
+export const withFolderLock = async <T>(
+  txRoot: number,
+  key: string,
+  { signal, waitMs = LOCK_WAIT_MS }: LockOptions,
+  use: () => Promise<T>,
+): Promise<T> => {
+  const deadline = performance.now() + waitMs
+  for (;;) {
+    if (signal?.aborted === true) throw new LockWaitEnded("cancelled while another commit held this workspace")
+    const held = tryLock(txRoot, lockName(key))
+    if (held !== undefined) {
+      try {
+        return await use()
+      } finally {
+        release(txRoot, lockName(key), held)
+      }
     }
-    const held = fstatSync(root)
-    const named = lstatSync(workspace)
-    if (held.dev !== named.dev || held.ino !== named.ino) throw new Error("the workspace folder was replaced meanwhile")
-    return await use(root)
-  } finally {
-    closeSync(root)
+    if (performance.now() > deadline)
+      throw new LockWaitEnded(`another commit has held this workspace for ${Math.round(waitMs / 1000)} seconds`)
+    await delay(LOCK_POLL_MS, undefined, { signal }).catch(() => undefined)
   }
 }
 
-const tryLock = (fd: number): boolean => {
+/** The descriptor that holds the lock, or undefined while another process does. */
+const tryLock = (txRoot: number, name: string): number | undefined => {
+  const fd = openat2Beneath(txRoot, name, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
   try {
     flock(fd, LOCK.EXCLUSIVE | LOCK.NONBLOCK)
-    return true
+    // Whoever held it before has removed the file: a lock on that one is nobody's business.
+    const named = lstatIn(txRoot, fromBuffer(Buffer.from(name)))
+    if (named !== undefined && named.ino === fstatSync(fd, { bigint: true }).ino) return fd
   } catch (error) {
-    if (errorCode(error) === "EAGAIN" || errorCode(error) === "EWOULDBLOCK") return false
+    closeSync(fd)
+    if (errorCode(error) === "EAGAIN" || errorCode(error) === "EWOULDBLOCK") return undefined
     throw error
+  }
+  closeSync(fd)
+  return tryLock(txRoot, name)
+}
+
+const release = (txRoot: number, name: string, fd: number): void => {
+  try {
+    unlinkat(txRoot, name)
+  } catch (error) {
+    if (errorCode(error) !== "ENOENT") throw error
+  } finally {
+    closeSync(fd)
   }
 }

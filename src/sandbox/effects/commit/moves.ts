@@ -5,16 +5,15 @@
  * the file system can exchange names. A folder that its owner may not write to can be moved all the same.
  */
 import { chmodSync, closeSync, constants, fstatSync, lstatSync } from "node:fs"
-import { AT_FDCWD, openat2Beneath, RENAME_EXCHANGE, RENAME_NOREPLACE, renameat2 } from "../../syscalls.ts"
-import { errorCode, openRoot } from "../beneath.ts"
-import { fromBuffer, toNative, type BytePath } from "../names.ts"
+import { openat2Beneath, RENAME_EXCHANGE, RENAME_NOREPLACE, renameat2 } from "../../syscalls.ts"
+import { entry, errorCode } from "../beneath.ts"
+import { toNative, type BytePath } from "../names.ts"
 
 /** A name below a folder descriptor. */
 export interface Place {
   readonly dir: number
   readonly name: BytePath
 }
-export const slotPlace = (path: string): Place => ({ dir: AT_FDCWD, name: fromBuffer(Buffer.from(path)) })
 
 const UNSUPPORTED = ["EINVAL", "ENOSYS", "EOPNOTSUPP", "ENOTSUP"]
 
@@ -37,15 +36,11 @@ const rename = (from: Place, to: Place, flags: number): void => {
 /** Moving a folder to another parent rewrites its `..`, which asks for write permission on the folder itself. */
 const openUpFolder = (place: Place): (() => void) | undefined => {
   const O_PATH = 0o10000000
-  const parent = place.dir === AT_FDCWD ? openRoot("/") : place.dir
   let fd: number
   try {
-    const name = (place.dir === AT_FDCWD ? place.name.slice(1) : place.name) as BytePath
-    fd = openat2Beneath(parent, toNative(name), O_PATH | constants.O_DIRECTORY)
+    fd = openat2Beneath(place.dir, toNative(place.name), O_PATH | constants.O_DIRECTORY)
   } catch {
     return undefined
-  } finally {
-    if (place.dir === AT_FDCWD) closeSync(parent)
   }
   const mode = fstatSync(fd).mode & 0o7777
   const self = `/proc/self/fd/${fd}`
@@ -83,7 +78,4 @@ export const exchange = (a: Place, b: Place): boolean => {
   }
 }
 
-export const absolute = ({ dir, name }: Place): Buffer =>
-  dir === AT_FDCWD
-    ? Buffer.from(name, "latin1")
-    : Buffer.concat([Buffer.from(`/proc/self/fd/${dir}/`), Buffer.from(name, "latin1")])
+export const absolute = ({ dir, name }: Place): Buffer => entry(dir, name)

@@ -2,75 +2,110 @@
  * Finishing or undoing what a crash left, before anything else touches the workspace.
  *
  * Guarantees: a transaction marked `done` is cleaned up; one with a journal is undone exactly; one without was never
- * begun and is discarded. Only transactions that this user made are believed. Waits for a commit that is still alive.
- * A path that another program changed after the crash is left to it and reported; its old entry is kept aside.
+ * begun and is discarded. Only what lies in the data folder's own folder of transactions counts, and only for the folder
+ * that it was made for, by inode and birth time. Waits for a commit that is still alive.
+ * A path that another program changed after the crash is left to it and reported; its old entry is kept aside. A
+ * transaction that cannot be understood is set aside and reported, and is in no later call's way.
  */
-import { existsSync, lstatSync, readdirSync } from "node:fs"
+import { closeSync } from "node:fs"
 import { join } from "node:path"
-import { clean, dropReserved, keepAside, KEPT, removeFrom, TRASH } from "./clean.ts"
-import { Transaction, workspaceKey } from "./journal.ts"
-import { withWorkspaceLock } from "./lock.ts"
+import { folderKey, openFolder, type OpenFolder } from "../../folder.ts"
+import { errorCode, lstatIn } from "../beneath.ts"
+import { fromBuffer } from "../names.ts"
+import { JournalMalformed } from "./journal.ts"
+import { lockName, type LockOptions, withFolderLock } from "./lock.ts"
 import { rollBack } from "./rollback.ts"
-import { insideRoot } from "./tx-root.ts"
+import { quarantine, Transaction, transactionsOf } from "./transaction.ts"
+import { findTxRoot } from "./tx-root.ts"
 
 export interface Recovery {
   readonly finished: number
   readonly undone: number
   /** paths that another program changed after the crash, and the folder where what belongs there is kept */
   readonly foreign: readonly { readonly path: string; readonly kept: string }[]
+  /** transactions that could not be understood, and where they are now */
+  readonly malformed: readonly { readonly at: string; readonly why: string }[]
 }
 
-export interface RecoverOptions {
-  readonly workspace: string
+export interface RecoverOptions extends LockOptions {
+  readonly workspace: string | OpenFolder
   readonly txRoots: readonly string[]
   /** called at every step that a crash could follow */
   readonly failpoint?: (name: string) => void
 }
 
+type Found = { -readonly [Key in keyof Recovery]: Recovery[Key] extends readonly (infer T)[] ? T[] : Recovery[Key] }
+
 export const recoverWorkspace = async (options: RecoverOptions): Promise<Recovery> => {
-  if (!options.txRoots.some((root) => leftovers(root, options.workspace).length > 0))
-    return { finished: 0, undone: 0, foreign: [] }
-  return withWorkspaceLock(options.workspace, async (root) => {
-    let finished = 0
-    let undone = 0
-    const foreign: { path: string; kept: string }[] = []
-    for (const txRoot of options.txRoots) {
-      for (const name of leftovers(txRoot, options.workspace)) {
-        if (name.startsWith(TRASH)) {
-          removeFrom(txRoot, name)
-          continue
-        }
-        const transaction = new Transaction(txRoot, name)
-        const journal = transaction.finished ? undefined : transaction.read()
-        if (transaction.finished) finished++
-        const left = journal === undefined ? [] : rollBack(root, transaction, journal, options.failpoint)
-        if (journal !== undefined) undone++
-        options.failpoint?.("undone")
-        if (left.length === 0) clean(transaction)
-        else {
-          const kept = keepAside(transaction)
-          foreign.push(...left.map((path) => ({ path, kept })))
-        }
-      }
-      if (existsSync(txRoot)) dropReserved(txRoot)
+  const found: Found = { finished: 0, undone: 0, foreign: [], malformed: [] }
+  using own = typeof options.workspace === "string" ? openFolder(options.workspace) : undefined
+  const folder = own ?? (options.workspace as OpenFolder)
+  for (const txRoot of options.txRoots) {
+    const root = findTxRoot(txRoot)
+    if (root === undefined) continue
+    try {
+      if (isQuiet(root, folderKey(folder.identity))) continue
+      await withFolderLock(root, folderKey(folder.identity), options, async () =>
+        recoverLocked(root, txRoot, folder, options.failpoint ?? (() => {}), found),
+      )
+    } finally {
+      closeSync(root)
     }
-    return { finished, undone, foreign }
-  })
+  }
+  return found
 }
 
-/** This workspace's transactions in a root; in the workspace's own reserved folder all are. */
-const leftovers = (txRoot: string, workspace: string): string[] => {
-  const root = lstatSync(txRoot, { throwIfNoEntry: false })
-  if (root === undefined || !root.isDirectory() || !isMine(txRoot)) return []
-  const own = txRoot === insideRoot(workspace) ? "tx-" : `tx-${workspaceKey(workspace)}-`
-  return readdirSync(txRoot).filter((name) => {
-    if (name.startsWith(KEPT)) return false
-    const bare = name.startsWith(TRASH) ? name.slice(TRASH.length) : name
-    return bare.startsWith(own) && isMine(join(txRoot, name))
-  })
+const isQuiet = (root: number, key: string): boolean => {
+  const { live, trash } = transactionsOf(root, key)
+  return live.length + trash.length === 0 && lstatIn(root, fromBuffer(Buffer.from(lockName(key)))) === undefined
 }
 
-const isMine = (path: string): boolean => {
-  const stats = lstatSync(path, { throwIfNoEntry: false })
-  return stats?.isDirectory() === true && stats.uid === process.geteuid?.()
+const recoverLocked = (
+  root: number,
+  txRoot: string,
+  folder: OpenFolder,
+  failpoint: (name: string) => void,
+  found: Found,
+): void => {
+  const { live, trash } = transactionsOf(root, folderKey(folder.identity))
+  for (const name of [...trash, ...live]) {
+    try {
+      using transaction = Transaction.find(root, name, folder.fd)
+      if (transaction === undefined) continue
+      if (trash.includes(name)) transaction.clean()
+      else recoverOne(transaction, txRoot, folder, failpoint, found)
+    } catch (error) {
+      if (!(error instanceof JournalMalformed) && !["ENOTDIR", "ELOOP", "EXDEV"].includes(errorCode(error))) throw error
+      found.malformed.push({ at: join(txRoot, quarantine(root, name)), why: (error as Error).message })
+    }
+  }
+}
+
+const recoverOne = (
+  transaction: Transaction,
+  txRoot: string,
+  folder: OpenFolder,
+  failpoint: (name: string) => void,
+  found: Found,
+): void => {
+  const journal = transaction.finished ? undefined : transaction.read()
+  if (transaction.finished) found.finished++
+  if (journal !== undefined) {
+    const { ino, birthNs, dev, path } = journal.folder
+    const { identity } = folder
+    // Devices may be numbered anew at boot; then the path decides.
+    const ours =
+      ino === identity.ino && birthNs === identity.birthNs && (dev === identity.dev || path === identity.path)
+    if (!ours) return
+    found.undone++
+  }
+  const left = journal === undefined ? [] : rollBack(folder.fd, transaction.staging, journal, failpoint)
+  failpoint("undone")
+  if (left.length === 0) {
+    transaction.clean()
+    return
+  }
+  const { name, inside } = transaction.keepAside()
+  const kept = inside === undefined ? join(txRoot, name, "slots") : join(folder.path, inside)
+  found.foreign.push(...left.map((path) => ({ path, kept })))
 }

@@ -5,21 +5,25 @@
  * program at work the workspace is exactly as before. A path that another program changed after the crash is left as
  * that program made it and reported; the entry that belongs there stays in the transaction's folder.
  */
-import { closeSync, lstatSync, type BigIntStats } from "node:fs"
+import { closeSync, type BigIntStats } from "node:fs"
 import { errorCode, lstatIn, openDir, withDir } from "../beneath.ts"
 import { baseOf, parentOf, parseName } from "../names.ts"
-import { setMode, setXattrs } from "./apply.ts"
+import { setAttributes } from "./apply.ts"
 import { fingerprint, isFolder, isSame, type Identity } from "./identity.ts"
-import type { Journal, Operation, Transaction } from "./journal.ts"
-import { absolute, exchange, place, slotPlace, type Place } from "./moves.ts"
+import type { Journal, Operation } from "./journal.ts"
+import { absolute, exchange, place, type Place } from "./moves.ts"
+import type { Staging } from "./staging.ts"
 
 type Attributes = Extract<Operation, { kind: "attributes" }>
 const OWNER_ALL = 0o700
 
-/** Paths that another program changed meanwhile; empty when the workspace is as before. */
+/**
+ * Paths that another program changed meanwhile; empty when the workspace is as before. Without `staging` (somebody took it
+ * away) no entry can be moved back, and all of them count.
+ */
 export const rollBack = (
   root: number,
-  transaction: Transaction,
+  staging: Staging | undefined,
   journal: Journal,
   failpoint: (name: string) => void = () => {},
 ): string[] => {
@@ -29,7 +33,7 @@ export const rollBack = (
   for (const operation of attributes) openUp(root, operation)
   for (const operation of [...operations.filter(({ kind }) => kind !== "attributes"), ...attributes]) {
     failpoint("undo")
-    if (!undo(root, transaction, operation)) foreign.push(operation.path)
+    if (!undo(root, staging, operation)) foreign.push(operation.path)
   }
   return foreign.sort()
 }
@@ -42,7 +46,7 @@ const openUp = (root: number, operation: Attributes): void => {
     withDir(root, parentOf(path), (dir) => {
       const now = lstatIn(dir, baseOf(path))
       if (now === undefined || !isSame(operation.was, now) || !knownMode(operation, now)) return
-      setMode({ dir, name: baseOf(path) }, operation.was.ino, (Number(now.mode) & 0o7777) | OWNER_ALL)
+      setAttributes({ dir, name: baseOf(path) }, operation.was, {}, {}, (Number(now.mode) & 0o7777) | OWNER_ALL)
     })
   } catch (error) {
     if (!["ENOENT", "ENOTDIR", "ELOOP", "EXDEV"].includes(errorCode(error))) throw error
@@ -55,7 +59,7 @@ const knownMode = ({ mode }: Attributes, now: BigIntStats): boolean => {
 }
 
 /** False where another program stands in the way. */
-const undo = (root: number, transaction: Transaction, operation: Operation): boolean => {
+const undo = (root: number, staging: Staging | undefined, operation: Operation): boolean => {
   const path = parseName(operation.path)
   let dir: number
   try {
@@ -67,56 +71,55 @@ const undo = (root: number, transaction: Transaction, operation: Operation): boo
   try {
     const target: Place = { dir, name: baseOf(path) }
     const now = lstatIn(dir, target.name)
-    return operation.kind === "attributes"
-      ? undoAttributes(operation, target, now)
-      : undoMove(operation, target, now, transaction)
+    if (operation.kind === "attributes") return undoAttributes(operation, target, now)
+    return staging !== undefined && undoMove(operation, target, now, staging)
   } finally {
     closeSync(dir)
   }
 }
 
-const look = (path: string): BigIntStats | undefined => lstatSync(path, { bigint: true, throwIfNoEntry: false })
+const look = ({ dir, name }: Place): BigIntStats | undefined => lstatIn(dir, name)
 
 const undoMove = (
   operation: Exclude<Operation, { kind: "attributes" }>,
   target: Place,
   now: BigIntStats | undefined,
-  transaction: Transaction,
+  staging: Staging,
 ): boolean => {
-  const slot = transaction.slot(operation.slot)
+  const slot = staging.slot(operation.slot)
   const inSlot = look(slot)
   if (operation.kind === "remove") {
     if (inSlot === undefined) return true
     if (now !== undefined) return false
-    place(slotPlace(slot), target)
+    place(slot, target)
     return true
   }
   const staged = inSlot !== undefined && isSame(operation.made, inSlot)
   if (operation.kind === "put") {
     if (staged || now === undefined) return true
     if (!isOurs(operation, target, now)) return false
-    place(target, slotPlace(slot))
+    place(target, slot)
     return true
   }
-  const old = transaction.old(operation.slot)
+  const old = staging.old(operation.slot)
   if (staged) {
     // Not begun, or taken out without the new entry put in yet.
     if (look(old) === undefined) return true
     if (now !== undefined) return false
-    place(slotPlace(old), target)
+    place(old, target)
     return true
   }
   const held = inSlot === undefined ? old : slot
-  const aside = `${slot}.new`
+  const aside = staging.aside(operation.slot)
   if (look(held) === undefined) return isSame(operation.was, now)
   if (now === undefined && look(aside) !== undefined) {
-    place(slotPlace(held), target)
+    place(held, target)
     return true
   }
   if (!isOurs(operation, target, now)) return false
-  if (held === slot && exchange(slotPlace(slot), target)) return true
-  place(target, slotPlace(aside))
-  place(slotPlace(held), target)
+  if (held === slot && exchange(slot, target)) return true
+  place(target, aside)
+  place(held, target)
   return true
 }
 
@@ -131,7 +134,11 @@ const isOurs = (
 const undoAttributes = (operation: Attributes, target: Place, now: BigIntStats | undefined): boolean => {
   if (now === undefined || !isSame(operation.was, now)) return false
   if (!knownMode(operation, now)) return false
-  setXattrs(target, operation.xattrs.after, operation.xattrs.before)
-  setMode(target, operation.was.ino, operation.mode.before)
-  return true
+  try {
+    setAttributes(target, operation.was, operation.xattrs.after, operation.xattrs.before, operation.mode.before)
+    return true
+  } catch (error) {
+    if (["ENOENT", "ELOOP"].includes(errorCode(error))) return false
+    throw error
+  }
 }

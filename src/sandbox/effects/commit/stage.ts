@@ -3,40 +3,57 @@
  *
  * Guarantees: content, permission bits, `user.*` attributes, ACLs and modification times are the layer's; holes stay
  * holes; files that share an inode in the layer share one here. Set-id bits never pass, save setgid on folders that
- * inherited it.
+ * inherited it. Everything is made new in a folder that is closed to others, and owners, modes, times and attributes
+ * are set on the descriptor of what was made.
  * Assumes: the layer is frozen, and its special files and refused entries were sorted out before.
  */
-import { closeSync, constants, fchmodSync, fstatSync, fsyncSync, ftruncateSync, lchownSync, linkSync } from "node:fs"
 import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
   lstatSync,
-  mkdirSync,
   openSync,
   readlinkSync,
   readSync,
-  symlinkSync,
   writeSync,
   type BigIntStats,
 } from "node:fs"
-import { AT_FDCWD, copySparse, lsetxattr, utimensat } from "../../syscalls.ts"
-import { errorCode } from "../beneath.ts"
-import { below, toBuffer, type BytePath } from "../names.ts"
+import {
+  AT_FDCWD,
+  copySparse,
+  fchownat,
+  linkat,
+  mkdirat,
+  openat2Beneath,
+  setxattrOf,
+  symlinkat,
+  utimensat,
+} from "../../syscalls.ts"
+import { errorCode, lstatIn, openDir, withDir } from "../beneath.ts"
+import { baseOf, below, fromBuffer, parentOf, toNative, type BytePath } from "../names.ts"
 import { readAttributes, type XattrPrefix } from "../xattrs.ts"
+import type { Place } from "./moves.ts"
 
 export interface Owner {
   readonly uid: number
   readonly gid: number
 }
 
+const O_PATH = 0o10000000
+const AT_SYMLINK_FOLLOW = 0x400
 const CHUNK = 1 << 20
 const BLOCK = 1 << 16
 const ZEROS = Buffer.alloc(BLOCK)
-const native = (path: Buffer): string => Buffer.concat([path, Buffer.from([0])]) as unknown as string
 
 export class Stage {
   readonly #upper: string
   readonly #prefix: XattrPrefix
-  /** layer inode → staged path */
-  readonly #linked = new Map<bigint, Buffer>()
+  /** layer inode → path below the folder that all is staged in */
+  readonly #linked = new Map<bigint, BytePath>()
 
   readonly #sync: (fd: number) => void
 
@@ -48,56 +65,59 @@ export class Stage {
   }
 
   /** Stage the entries of one move: `content[0]` becomes `slot`, the rest lie below it. */
-  async stage(content: readonly BytePath[], slot: string, owner: Owner): Promise<void> {
+  async stage(content: readonly BytePath[], slot: Place, owner: Owner): Promise<void> {
     const top = content[0]
     if (top === undefined) return
-    const folders: { from: Buffer; to: Buffer; stats: BigIntStats }[] = []
+    const folders: { from: Buffer; to: BytePath; stats: BigIntStats }[] = []
     for (const path of content) {
       const from = below(this.#upper, path)
-      const to = Buffer.concat([Buffer.from(slot), toBuffer(path.slice(top.length) as BytePath)])
+      const to = (slot.name + path.slice(top.length)) as BytePath
       const stats = lstatSync(from, { bigint: true })
-      if (stats.isDirectory()) {
-        mkdirSync(to, 0o700)
-        folders.push({ from, to, stats })
-      } else if (stats.isSymbolicLink()) {
-        symlinkSync(readlinkSync(from, { encoding: "buffer" }), to)
-        own(to, owner)
-        utimensat(AT_FDCWD, native(to), stamp(stats.atimeNs), stamp(stats.mtimeNs))
-      } else if (stats.isFile()) {
-        await this.#file(from, to, stats, owner)
-      } else throw new Error("a special file reached the commit")
+      const parent = openDir(slot.dir, parentOf(to))
+      try {
+        if (stats.isDirectory()) {
+          mkdirat(parent, toNative(baseOf(to)), 0o700)
+          folders.push({ from, to, stats })
+        } else if (stats.isSymbolicLink()) {
+          makeSymlink(readlinkSync(from, { encoding: "buffer" }), { dir: parent, name: baseOf(to) }, stats, owner)
+        } else if (stats.isFile()) {
+          await this.#file(from, slot.dir, to, parent, stats, owner)
+        } else throw new Error("a special file reached the commit")
+      } finally {
+        closeSync(parent)
+      }
     }
     // Folders get their attributes last and inside out: content would renew their times, and modes may shut them.
     for (const { from, to, stats } of folders.reverse()) {
-      const fd = openSync(to, constants.O_RDONLY | constants.O_DIRECTORY)
+      const fd = openat2Beneath(slot.dir, toNative(to), constants.O_RDONLY | constants.O_DIRECTORY)
       try {
-        own(to, owner)
-        this.#attributes(from, to)
-        fchmodSync(fd, Number(stats.mode) & 0o2777)
-        utimensat(AT_FDCWD, native(to), stamp(stats.atimeNs), stamp(stats.mtimeNs))
-        this.#sync(fd)
+        this.#finish(fd, from, stats, owner, 0o2777)
       } finally {
         closeSync(fd)
       }
     }
   }
 
-  async #file(from: Buffer, to: Buffer, stats: BigIntStats, owner: Owner): Promise<void> {
+  async #file(
+    from: Buffer,
+    root: number,
+    to: BytePath,
+    parent: number,
+    stats: BigIntStats,
+    owner: Owner,
+  ): Promise<void> {
     const twin = stats.nlink > 1n ? this.#linked.get(stats.ino) : undefined
     if (twin !== undefined) {
-      linkSync(twin, to)
+      linkTwin(root, twin, { dir: parent, name: baseOf(to) })
       return
     }
     const input = openSync(from, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
     try {
-      const output = openSync(to, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600)
+      const flags = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL
+      const output = openat2Beneath(parent, toNative(baseOf(to)), flags, 0o600)
       try {
         await copyContent(input, output, Number(stats.size))
-        own(to, owner)
-        this.#attributes(from, to)
-        fchmodSync(output, Number(stats.mode) & 0o777)
-        utimensat(AT_FDCWD, native(to), stamp(stats.atimeNs), stamp(stats.mtimeNs))
-        this.#sync(output)
+        this.#finish(output, from, stats, owner, 0o777)
       } finally {
         closeSync(output)
       }
@@ -107,21 +127,45 @@ export class Stage {
     if (stats.nlink > 1n) this.#linked.set(stats.ino, to)
   }
 
-  #attributes(from: Buffer, to: Buffer): void {
-    for (const [name, value] of readAttributes(from, this.#prefix).payload) lsetxattr(native(to), name, value)
+  #finish(fd: number, from: Buffer, stats: BigIntStats, owner: Owner, bits: number): void {
+    own(fstatSync(fd), owner, () => fchownSync(fd, owner.uid, owner.gid))
+    for (const [name, value] of readAttributes(from, this.#prefix).payload) setxattrOf(fd, name, value)
+    fchmodSync(fd, Number(stats.mode) & bits)
+    utimensat(fd, null, stamp(stats.atimeNs), stamp(stats.mtimeNs))
+    this.#sync(fd)
   }
 }
+
+/** A link has no descriptor to work on; its folder is closed to others until it is moved to its place. */
+const makeSymlink = (target: Buffer, { dir, name }: Place, stats: BigIntStats, owner: Owner): void => {
+  symlinkat(toNative(fromBuffer(target)), dir, toNative(name))
+  own(lstatIn(dir, name), owner, () => fchownat(dir, toNative(name), owner.uid, owner.gid))
+  utimensat(dir, toNative(name), stamp(stats.atimeNs), stamp(stats.mtimeNs))
+}
+
+const linkTwin = (root: number, twin: BytePath, to: Place): void =>
+  withDir(root, parentOf(twin), (dir) => {
+    const fd = openat2Beneath(dir, toNative(baseOf(twin)), O_PATH | constants.O_NOFOLLOW)
+    try {
+      linkat(AT_FDCWD, `/proc/self/fd/${fd}`, to.dir, toNative(to.name), AT_SYMLINK_FOLLOW)
+    } finally {
+      closeSync(fd)
+    }
+  })
 
 const SECOND = 1_000_000_000n
 /** Before 1970 in whole seconds: the call takes no negative fraction. */
 const stamp = (ns: bigint): bigint => (ns < 0n ? ((ns - SECOND + 1n) / SECOND) * SECOND : ns)
 
 /** As a save by any editor: ids that this process may not give (outside its user namespace) stay its own. */
-const own = (path: Buffer, owner: Owner): void => {
-  const stats = lstatSync(path)
-  if (stats.uid === owner.uid && stats.gid === owner.gid) return
+const own = (
+  stats: { readonly uid: number | bigint; readonly gid: number | bigint } | undefined,
+  owner: Owner,
+  change: () => void,
+): void => {
+  if (stats === undefined || (Number(stats.uid) === owner.uid && Number(stats.gid) === owner.gid)) return
   try {
-    lchownSync(path, owner.uid, owner.gid)
+    change()
   } catch (error) {
     if (errorCode(error) !== "EPERM" && errorCode(error) !== "EINVAL") throw error
   }

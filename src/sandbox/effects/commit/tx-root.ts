@@ -1,55 +1,92 @@
 /**
- * Where a workspace's transactions are staged: always on the workspace's own file system.
+ * The folder of the data folder that transactions and their locks live in: the only place where one is looked for.
  *
- * Guarantees: a file can be moved between the chosen folder and the workspace without copying, shown by a real link
- * across. The data folder (whose parent exists) is preferred; else a reserved folder in the workspace, which exists only during commits.
+ * Guarantees: a real folder of this user's, closed to everybody else, held by descriptor; files in it are opened without
+ * following a link and never block. Nothing that lies in a workspace is evidence of anything.
+ * Assumes: the data folder exists, or its parent does.
  */
-import { closeSync, lstatSync, mkdirSync, unlinkSync } from "node:fs"
-import { randomUUID } from "node:crypto"
+import { closeSync, constants, fchmodSync, fstatSync, mkdirSync, readSync } from "node:fs"
 import { join } from "node:path"
-import { AT_FDCWD, linkat } from "../../syscalls.ts"
-import { errorCode } from "../beneath.ts"
-import { openNameless } from "./baseline.ts"
+import { mkdirat, openat2Beneath } from "../../syscalls.ts"
+import { errorCode, openRoot } from "../beneath.ts"
 
-const AT_SYMLINK_FOLLOW = 0x400
-export const RESERVED_FOLDER = ".caisson-tx"
+/** Where the transactions of this data folder are, whatever folder they are for. */
+export const chooseTxRoot = (_folder: string, dataDir: string): string => join(dataDir, "tx")
+export const possibleTxRoots = (folder: string, dataDir: string): string[] => [chooseTxRoot(folder, dataDir)]
 
-export const insideRoot = (workspace: string): string => join(workspace, RESERVED_FOLDER)
+const me = (): number => process.geteuid?.() ?? 0
 
-/** All the places where transactions of this workspace may be found, for recovery. */
-export const possibleTxRoots = (workspace: string, dataDir: string): string[] => [
-  join(dataDir, "tx"),
-  insideRoot(workspace),
-]
-
-export const chooseTxRoot = (workspace: string, dataDir: string): string => {
-  const outside = join(dataDir, "tx")
-  return linksAcross(workspace, dataDir, outside) ? outside : insideRoot(workspace)
-}
-
-/** One private folder, in one that exists. */
-export const ensureFolder = (dir: string): void => {
+/** Opens it, and makes it where it is not there yet. */
+export const openTxRoot = (txRoot: string): number => {
   try {
-    mkdirSync(dir, { mode: 0o700 })
+    mkdirSync(txRoot, { recursive: true, mode: 0o700 })
   } catch (error) {
     if (errorCode(error) !== "EEXIST") throw error
   }
+  return checkOwn(openRoot(txRoot), txRoot)
 }
 
-const linksAcross = (workspace: string, dataDir: string, outside: string): boolean => {
-  let fd: number | undefined
+/** Undefined where no commit has made it yet. */
+export const findTxRoot = (txRoot: string): number | undefined => {
+  let fd: number
   try {
-    ensureFolder(dataDir)
-    ensureFolder(outside)
-    if (lstatSync(outside).dev !== lstatSync(workspace).dev) return false
-    fd = openNameless(workspace)
-    const probe = join(outside, `probe-${randomUUID()}`)
-    linkat(AT_FDCWD, `/proc/self/fd/${fd}`, AT_FDCWD, probe, AT_SYMLINK_FOLLOW)
-    unlinkSync(probe)
-    return true
-  } catch {
-    return false
+    fd = openRoot(txRoot)
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return undefined
+    throw error
+  }
+  return checkOwn(fd, txRoot)
+}
+
+const checkOwn = (fd: number, shown: string): number => {
+  const { uid, mode } = fstatSync(fd)
+  if (uid !== me()) {
+    closeSync(fd)
+    throw new Error(`the folder ${shown} belongs to another user (uid ${uid}); remove it`)
+  }
+  if ((mode & 0o077) !== 0) fchmodSync(fd, 0o700)
+  return fd
+}
+
+/** A new folder below a descriptor, private to this user; the name must be free. */
+export const makePrivateFolder = (parent: number, name: string): number => {
+  mkdirat(parent, name, 0o700)
+  const fd = openFolderIn(parent, name)
+  const { uid, mode } = fstatSync(fd)
+  if (uid === me() && (mode & 0o077) === 0) return fd
+  closeSync(fd)
+  throw new Error("a folder made for this commit was swapped for another")
+}
+
+export const openFolderIn = (parent: number, name: string): number =>
+  openat2Beneath(parent, name, constants.O_RDONLY | constants.O_DIRECTORY)
+
+export const isOwnFolder = (fd: number): boolean => {
+  const stats = fstatSync(fd)
+  return stats.isDirectory() && stats.uid === me()
+}
+
+/** A small regular file of this user's, or why it is none; undefined where there is nothing of that name. */
+export const readOwnFile = (dir: number, name: string, maxBytes: number): Buffer | undefined => {
+  let fd: number
+  try {
+    fd = openat2Beneath(dir, name, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  } catch (error) {
+    if (errorCode(error) === "ENOENT") return undefined
+    if (["ELOOP", "ENXIO", "EXDEV"].includes(errorCode(error))) throw new Error(`${name} is no regular file`)
+    throw error
+  }
+  try {
+    const stats = fstatSync(fd)
+    if (!stats.isFile()) throw new Error(`${name} is no regular file`)
+    if (stats.uid !== me()) throw new Error(`${name} belongs to another user`)
+    if (stats.size > maxBytes) throw new Error(`${name} is larger than ${maxBytes} bytes`)
+    const bytes = Buffer.alloc(stats.size)
+    let at = 0
+    for (let read = -1; at < bytes.length && read !== 0; at += read)
+      read = readSync(fd, bytes, at, bytes.length - at, at)
+    return bytes.subarray(0, at)
   } finally {
-    if (fd !== undefined) closeSync(fd)
+    closeSync(fd)
   }
 }
