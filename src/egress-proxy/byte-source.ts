@@ -10,7 +10,8 @@ import type { Duplex } from "node:stream"
 import type { Socket } from "node:net"
 import { attempt } from "./boundary.ts"
 import { Wait } from "./deadline.ts"
-import { abort, type Endpoint } from "./endpoint.ts"
+import { abort, type Endpoint, hasBrokenOff, written } from "./endpoint.ts"
+import type { Written } from "./lane/handles.ts"
 import type { Line, LineUser } from "./lane/line.ts"
 
 export type Read = Buffer | "end" | "timeout"
@@ -145,6 +146,14 @@ class ClientSource extends Wait implements ByteSource, LineUser {
   write(bytes: Buffer): void {
     if (this.#line === undefined) this.#socket?.write(bytes)
     else this.#line.write(bytes)
+  }
+
+  hasBrokenOff(): boolean {
+    const end = this.#line ?? this.#socket
+    return end !== undefined && hasBrokenOff(end)
+  }
+  written(): Written {
+    return written((this.#line ?? this.#socket) as Endpoint)
   }
 
   destroy(): void {

@@ -2,10 +2,17 @@
  * One end of a passage, whatever carries it: a socket, a stream, or a line that has no stream.
  *
  * Guarantees: `abort` ends it at once, so that the other side sees a broken, not a finished, connection where the
- * protocol can say so.
+ * protocol can say so. Both questions below cost a system call at most; of a stream that knows nothing of a kernel's
+ * connection the answers are no and nothing.
  */
+import { Socket } from "node:net"
+import { allWritten, handleOf, isUnconnected, type Written, writtenBy } from "./lane/handles.ts"
+
 export interface Endpoint {
   readonly destroyed: boolean
+  /** For ends that are no sockets themselves; see `hasBrokenOff` and `written`. */
+  hasBrokenOff?(): boolean
+  written?(): Written
   destroy(): unknown
   resetAndDestroy?(): unknown
   on(event: "close", listener: () => void): unknown
@@ -21,4 +28,27 @@ export function abort(end: Endpoint): void {
     // A Unix socket or a stream has no reset.
   }
   end.destroy()
+}
+
+/**
+ * Did the other side break off while nobody reads? Whoever is paused by back-pressure is not told, and keeps what the
+ * kernel holds for the connection. Only of an end that was not ended from here can that be said.
+ */
+export function hasBrokenOff(end: Endpoint): boolean {
+  if (end.destroyed) return false
+  if (end.hasBrokenOff !== undefined) return end.hasBrokenOff()
+  if (!(end instanceof Socket) || end.connecting || !(end.isPaused() || end.readableEnded)) return false
+  if (end.writableEnded && end.writableLength === 0) return false
+  const handle = handleOf(end)
+  return handle !== undefined && isUnconnected(handle)
+}
+
+/** How much this end has taken of what it was given. */
+export function written(end: Endpoint): Written {
+  if (end.written !== undefined) return end.written()
+  if (!(end instanceof Socket) || end.destroyed) return allWritten
+  // One that is paused may be what TLS stands on, which writes past it.
+  if (end.writableLength === 0 && !end.isPaused()) return allWritten
+  const handle = handleOf(end)
+  return handle === undefined ? allWritten : writtenBy(handle)
 }

@@ -217,6 +217,7 @@ export function createGate(options: GateOptions): Gate {
         if (request.quiet !== true) refuse({ protocol, target, code: "idle_timeout", rule: grant.rule })
       },
       answers: protocol === "http" || protocol === "websocket",
+      stalledMs: limits.stalledMs,
     })
     return { ok: true, upstream: socket, address, grant, passage }
   }

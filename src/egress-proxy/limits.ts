@@ -38,6 +38,8 @@ export interface ProxyLimits {
   readonly lineMemoryBytes: number
   /** connections beyond the cap that are told so at once; further ones are reset */
   readonly turnedAway: number
+  /** an end of a tunnel or exchange that takes nothing of what it was given for this long → cut, `idle_timeout` */
+  readonly stalledMs: number
   /** a tunnel counts as idle, and may be shed, after this */
   readonly shedIdleMs: number
   /** names being resolved at once on one proxy; the others wait, within the connect timeout */
@@ -69,6 +71,7 @@ export const defaultLimits: ProxyLimits = Object.freeze({
   openConnections: 16_384,
   lineMemoryBytes: 67_108_864,
   turnedAway: 16,
+  stalledMs: 120_000,
   shedIdleMs: 5_000,
   resolving: 16,
   dialAttempts: 4,

@@ -2,13 +2,15 @@
  * What is open right now: each allowed exchange or tunnel, with the policy generation that allowed it.
  *
  * Guarantees: every passage is closed exactly once, whatever ends it; both its ends go with it. Passages of an
- * older generation are cut by `cutBefore`; idle ones by the sweep; a passage over its byte budget cuts itself. The
+ * older generation are cut by `cutBefore`; by the sweep those that are idle, those of which one end broke off while it
+ * was not read, and those of which one end takes nothing of what it was given; a passage over its byte budget cuts
+ * itself. The
  * sweep's timer stops soon after the last one is closed and never holds the process.
  */
 import type { Socket } from "node:net"
 import type { BudgetMeter, BudgetName } from "./budgets.ts"
 import { attempt } from "./boundary.ts"
-import { abort, type Endpoint } from "./endpoint.ts"
+import { abort, type Endpoint, hasBrokenOff, written } from "./endpoint.ts"
 import type { EgressBudgets, Verdict } from "./types.ts"
 
 export interface Passage {
@@ -35,6 +37,8 @@ export interface PassageOptions {
   readonly onBudget: (name: BudgetName) => Verdict
   /** records that nothing has passed for too long */
   readonly onIdle: () => void
+  /** for how long an end may take nothing of what it was given */
+  readonly stalledMs?: number
   /** over a budget only the upstream is cut: whoever serves the client answers it with `refusal` */
   readonly answers?: boolean
 }
@@ -48,6 +52,19 @@ export interface Passages {
   cutAll(): void
 }
 
+/** Since when one end takes nothing of what it was given. */
+class Progress {
+  #left = -1
+  #since = 0
+
+  stalledFor(end: Endpoint, now: number): number {
+    const { unwritten, left } = written(end)
+    if (unwritten === 0 || left !== this.#left) this.#since = now
+    this.#left = left
+    return now - this.#since
+  }
+}
+
 /** One open passage; the registry owns the clock and the meter. */
 class OpenPassage implements Passage {
   readonly generation: number
@@ -55,6 +72,8 @@ class OpenPassage implements Passage {
   finished = false
   refusal: Verdict | undefined
   readonly #options: PassageOptions
+  readonly #towardsClient = new Progress()
+  readonly #towardsUpstream = new Progress()
   readonly #meter: BudgetMeter
   readonly #forget: (passage: OpenPassage) => void
   /** what went over a socket that is not counted chunk by chunk */
@@ -93,11 +112,19 @@ class OpenPassage implements Passage {
     this.#forget(this)
   }
 
-  /** Cuts it when nothing has passed for too long. */
+  /** Cuts it when an end broke off unseen, and when nothing has passed, or one end has taken nothing, for too long. */
   check(now: number): void {
     this.#poll()
-    if (this.finished || now - this.lastActive <= this.#options.budgets().idleTimeoutMs) return
-    this.#options.onIdle()
+    if (this.finished) return
+    const { client, upstream, budgets, stalledMs = Number.POSITIVE_INFINITY, onIdle } = this.#options
+    if (hasBrokenOff(client) || hasBrokenOff(upstream)) return this.cut()
+    const { idleTimeoutMs } = budgets()
+    const stalled = Math.max(
+      this.#towardsClient.stalledFor(client, now),
+      this.#towardsUpstream.stalledFor(upstream, now),
+    )
+    if (now - this.lastActive <= idleTimeoutMs && stalled <= Math.min(stalledMs, idleTimeoutMs)) return
+    onIdle()
     this.cut()
   }
 

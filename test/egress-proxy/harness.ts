@@ -137,9 +137,9 @@ export function rawClient(port: number): Client {
   }
 }
 
-/** Waits for a condition that something else brings about. */
+/** Waits for a condition that something else brings about, however busy the machine is. */
 export async function until(holds: () => boolean, what: string): Promise<void> {
-  const deadline = Date.now() + 5_000
+  const deadline = Date.now() + 40_000
   while (!holds()) {
     if (Date.now() > deadline) throw new Error(`still not: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 2))

@@ -21,6 +21,10 @@ export interface StreamHandle {
   reset?(): number
   setNoDelay?(on: boolean): number
   getsockname?(into: { address?: string; port?: number }): number
+  getpeername?(into: { address?: string; port?: number }): number
+  /** bytes handed over so far, and how many of them have not left this process */
+  readonly bytesWritten?: number
+  readonly writeQueueSize?: number
 }
 /** Called with the handle as `this`; an answer is the memory for the next read. */
 export type OnRead = (this: StreamHandle, bytes?: ArrayBuffer) => Uint8Array | undefined
@@ -112,6 +116,30 @@ export function listeningHandle(server: Server): ListeningHandle | undefined {
   const known =
     typeof handle?.onconnection === "function" && methods.every((name) => typeof handle[name] === "function")
   return known ? (handle as ListeningHandle) : undefined
+}
+
+/** The handle beneath a socket, if it is one of those above. */
+export function handleOf(socket: Socket): StreamHandle | undefined {
+  const { _handle: handle } = socket as unknown as { _handle?: Partial<StreamHandle> | null }
+  return typeof handle?.readStart === "function" ? (handle as StreamHandle) : undefined
+}
+
+/**
+ * Is there no connection any more? Of one that was never ended from here it says that the other side broke off; a
+ * normal end leaves it connected until both have ended. Unix sockets do not tell.
+ */
+export const isUnconnected = (handle: StreamHandle): boolean =>
+  handle.getpeername !== undefined && handle.getpeername({}) !== 0
+
+/** Bytes handed over that have left this process, and those that have not. */
+export function writtenBy({ bytesWritten, writeQueueSize }: StreamHandle): Written {
+  const unwritten = writeQueueSize ?? 0
+  return { unwritten, left: (bytesWritten ?? 0) - unwritten }
+}
+export const allWritten: Written = { unwritten: 0, left: 0 }
+export interface Written {
+  readonly unwritten: number
+  readonly left: number
 }
 
 /** A socket of node:net on this handle, which is the socket's from now on. It does not read until it is resumed. */

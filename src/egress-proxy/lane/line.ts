@@ -9,9 +9,19 @@
  */
 import { Socket } from "node:net"
 import { attempt } from "../boundary.ts"
-import type { Endpoint } from "../endpoint.ts"
+import { type Endpoint, hasBrokenOff, written } from "../endpoint.ts"
 import type { LineMemory } from "./memory.ts"
-import { type Handles, handles as found, socketOn, type StreamHandle, type WriteRequest } from "./handles.ts"
+import {
+  allWritten,
+  type Handles,
+  handles as found,
+  isUnconnected,
+  socketOn,
+  type StreamHandle,
+  type WriteRequest,
+  type Written,
+  writtenBy,
+} from "./handles.ts"
 
 /** Whoever reads a line. */
 export interface LineUser {
@@ -57,6 +67,8 @@ export class Line implements Endpoint {
   #whenWritten: "end" | "close" | undefined
   /** an end is on its way, and a reset would be refused */
   #ending = false
+  /** an end went out, after which a connection that is no more is not a broken one */
+  #saidAll = false
   #writes = 0
   #buffer: Buffer | undefined
   #memory: LineMemory | undefined
@@ -83,6 +95,15 @@ export class Line implements Endpoint {
   /** something was handed to `write` and has not left this process */
   get draining(): boolean {
     return this.#writing > 0
+  }
+  /** The other side broke off, and nobody reads to notice. */
+  hasBrokenOff(): boolean {
+    if (this.#socket !== undefined) return hasBrokenOff(this.#socket)
+    return !this.#reading && !this.#closed && !this.#saidAll && isUnconnected(this.#handle)
+  }
+  written(): Written {
+    if (this.#socket !== undefined) return written(this.#socket)
+    return this.#closed || this.#writing === 0 ? allWritten : writtenBy(this.#handle)
   }
   get local(): { readonly address?: string; readonly port?: number } {
     const name = {}
@@ -153,6 +174,7 @@ export class Line implements Endpoint {
     request.oncomplete = () => {
       this.#ending = false
     }
+    this.#saidAll = true
     this.#ending = this.#handle.shutdown(request) === 0
   }
 
