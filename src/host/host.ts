@@ -7,8 +7,8 @@
  */
 import { fileURLToPath } from "node:url"
 import { explain } from "./call/explain.ts"
+import { listDrivers, listTools } from "./call/listing.ts"
 import { perform } from "./call/perform.ts"
-import { availabilityOf } from "./call/route.ts"
 import type { Requested } from "./call/steps.ts"
 import { loadConfig } from "./config/load.ts"
 import { startFailure } from "./config/start-error.ts"
@@ -21,17 +21,7 @@ import type { ReasonCode } from "./reasons.ts"
 import { closeAbandonedCalls } from "./receipts/open-calls.ts"
 import { openAuditLog } from "./receipts/log.ts"
 import type { FailedManifest } from "./registry/types.ts"
-import type {
-  Availability,
-  CallOptions,
-  CallRequest,
-  DriverListing,
-  Envelope,
-  Host,
-  HostOptions,
-  ToolListing,
-  UnloadedListing,
-} from "./types.ts"
+import type { CallOptions, CallRequest, Envelope, Host, HostOptions, UnloadedListing } from "./types.ts"
 
 /** Seen from src/host and from dist/host alike. */
 const catalogue = fileURLToPath(new URL("../../manifests", import.meta.url))
@@ -52,16 +42,6 @@ const createTurnstile = (most: number): (<T>(work: () => Promise<T>) => Promise<
     }
   }
 }
-
-/** The tool is as available as the best of its drivers. */
-const bestOf = (found: readonly Availability[], tool: string): Availability =>
-  found.find((one) => one.available) ??
-  found[0] ?? {
-    available: false,
-    code: "no_route",
-    reason: `no driver implements ${tool}`,
-    fix: "register a driver for it",
-  }
 
 /** A driver's load failure marks it unavailable and leaves the rest standing (AIP-30 principle 9). */
 const unloadedOf = (failed: FailedManifest): readonly UnloadedListing[] => {
@@ -127,25 +107,6 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
       }),
     )
 
-  const tools = async (): Promise<readonly ToolListing[]> =>
-    Promise.all(
-      core.registry.tools.map(async (contract) => {
-        const drivers = core.registry.driversFor(contract)
-        return {
-          contract,
-          drivers: drivers.map((driver) => driver.key),
-          availability: bestOf(await Promise.all(drivers.map((driver) => availabilityOf(core, driver))), contract.id),
-        }
-      }),
-    )
-  const drivers = async (): Promise<readonly DriverListing[]> =>
-    Promise.all(
-      core.registry.drivers.map(async (driver) => ({
-        contract: driver.contract,
-        availability: await availabilityOf(core, driver),
-      })),
-    )
-
   const shutDown = async (): Promise<void> => {
     const late = setTimeout(() => closing.abort(), hostLimits.closeMs.value)
     await Promise.all(running)
@@ -160,8 +121,8 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
     data,
     call,
     why: (request: CallRequest) => open(() => explain(core, requestOf(request))),
-    tools: () => open(tools),
-    drivers: () => open(drivers),
+    tools: () => open(() => listTools(core)),
+    drivers: () => open(() => listDrivers(core)),
     diagnostics: () => core.registry.diagnostics,
     unloaded: () => core.registry.failed.flatMap(unloadedOf),
     doctor: () => open(async () => (await core.backend()).examine()),

@@ -1,6 +1,7 @@
 /** What goes in and out of the host: the shapes the CLI, the API and library users see. */
 import type {
   Claims,
+  CostClass,
   Diagnostic,
   DriverContract,
   DriverKind,
@@ -119,7 +120,13 @@ export interface RouteRow {
   /** the phase that dropped it, or `selected` / `rank` for the ones that lived */
   readonly phase: RoutePhase
   readonly reason: string
+  /** the stable word for the reason, of those that were dropped */
+  readonly code?: string
+  readonly fix?: string
   readonly costUnitsPerCall?: number
+  /** of the units; absent: USD */
+  readonly currency?: string
+  readonly costClass?: CostClass
 }
 export interface WhyReport {
   readonly tool: string

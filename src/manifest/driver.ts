@@ -25,7 +25,7 @@ import {
   without,
 } from "./fields.ts"
 import { deepFreeze } from "./freeze.ts"
-import { checkArgv, dialect, readImplementation } from "./implementation.ts"
+import { checkArgv, dialect, readCost, readImplementation } from "./implementation.ts"
 import { splitInstall } from "./install.ts"
 import { mendDriver } from "./driver-mend.ts"
 import { compilePattern } from "./pattern.ts"
@@ -227,7 +227,7 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
     region: Array.isArray(front["region"]) ? texts(front, "region") : ["global"],
     regionDeclared: Array.isArray(front["region"]),
     policyTags: texts(front, "policy_tags"),
-    costUnitsPerCall: optionalNumber(object(front, "cost_override"), "cost_units_per_call"),
+    ...readCost(object(front, "cost_override")),
     timeoutMs: optionalNumber(front, "timeout_override_ms"),
     retry: readRetry(optionalObject(front, "retry_override")),
     healthCheck: optionalObject(front, "health_check"),

@@ -14,7 +14,7 @@ import { defined, object, optionalNumber, optionalObject, optionalText, text, te
 import { programTexts } from "./program-text.ts"
 import { narrowSandbox } from "./sandbox.ts"
 import { readRetry } from "./tool.ts"
-import type { CliSandbox, Implementation, JsonObject, JsonValue, OutputFormat } from "./types.ts"
+import type { CliSandbox, CostClass, Implementation, JsonObject, JsonValue, OutputFormat } from "./types.ts"
 import { parseRange } from "./version.ts"
 
 const SHELL_OPERATOR = /^(?:\|\|?|&&?|;|\d?>>?(?:&\d)?|<<?<?|\d>&\d)$/
@@ -174,6 +174,13 @@ function findTool(ref: string, path: string, context: Context): Target | undefin
   return undefined
 }
 
+export const readCost = (block: JsonObject): Pick<Implementation, "costUnitsPerCall" | "costClass" | "currency"> =>
+  defined({
+    costUnitsPerCall: optionalNumber(block, "cost_units_per_call"),
+    costClass: optionalText(block, "cost_class") as CostClass | undefined,
+    currency: optionalText(block, "currency"),
+  })
+
 /** `command`: the path in a CLI.md's `commands` tree when the entry was made from it. */
 export function readImplementation(
   entry: JsonObject,
@@ -203,7 +210,7 @@ export function readImplementation(
     dropInputs: texts(narrowing, "drop_inputs"),
     dropOutputs: texts(narrowing, "drop_outputs"),
     mapping: readMapping(entry),
-    costUnitsPerCall: optionalNumber(object(entry, "cost_override"), "cost_units_per_call"),
+    ...readCost(object(entry, "cost_override")),
     timeoutMs: optionalNumber(entry, "timeout_override_ms"),
     retry: readRetry(optionalObject(entry, "retry_override")),
     cli: readCliPart(cli, command === undefined ? `${path}.metadata.cli` : path, side, context),

@@ -153,12 +153,17 @@ export interface Implementation {
   readonly toolRef: string
   /** the contract id the reference leads to, once known from the file or equal to the id as written */
   readonly tool: string
+  /** the reference names one major: `id@2` */
+  readonly major?: number
   readonly versionRange: string
   readonly dropInputs: readonly string[]
   readonly dropOutputs: readonly string[]
   /** driver-side key → contract input (C-34) */
   readonly mapping: Readonly<Record<string, { readonly from: string; readonly transform?: string }>>
   readonly costUnitsPerCall?: number
+  readonly costClass?: CostClass
+  /** of the units; absent: USD */
+  readonly currency?: string
   readonly timeoutMs?: number
   readonly retry?: RetryRule
   /** kind cli: argv templates (C-4), stdin template, output format */
@@ -215,6 +220,9 @@ export interface DriverContract {
   readonly regionDeclared: boolean
   readonly policyTags: readonly string[]
   readonly costUnitsPerCall?: number
+  readonly costClass?: CostClass
+  /** of the units; absent: USD */
+  readonly currency?: string
   readonly timeoutMs?: number
   readonly retry?: RetryRule
   readonly healthCheck?: JsonObject

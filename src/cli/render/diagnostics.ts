@@ -15,10 +15,10 @@ export const diagnosticLines = (diagnostic: Diagnostic, paint: Colors): string[]
   ]
 }
 
-/** Manifests that did not load are never passed over in silence. */
+/** Manifests that did not load, and policies that hold nobody back, are never passed over in silence. */
 export const tellBrokenManifests = (diagnostics: readonly Diagnostic[], terminal: Terminal): void => {
   for (const diagnostic of diagnostics) {
-    if (diagnostic.severity !== "error") continue
+    if (diagnostic.severity !== "error" && diagnostic.rule !== "policy-not-enforced") continue
     for (const line of diagnosticLines(diagnostic, terminal.paint)) terminal.say(line)
   }
 }

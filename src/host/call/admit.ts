@@ -217,6 +217,7 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
       ...requested,
       tool,
       input: input.value,
+      ...(skipped ? { anyInput: true } : {}),
       ...context.value,
       ...(pin === undefined ? {} : { pin }),
       workspace: workspace.value,

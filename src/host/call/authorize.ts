@@ -56,6 +56,26 @@ export const mutatesOutside = (tool: ToolContract): readonly string[] =>
 const onEffects = (config: OperatorConfig, rank: Rank): Approval["onEffects"] =>
   rank === 0 || config.approvals.onMutate === "auto" ? "commit" : "ask"
 
+/** Why no call of this tool is let through, whoever makes it and approves it. */
+export const forbidden = ({ registry }: HostCore, tool: ToolContract): Failure | undefined => {
+  const [unenforced] = registry.unenforced
+  if (unenforced !== undefined)
+    return {
+      ...policyFailure(
+        unenforced.id,
+        `the operator's policy ${unenforced.id} (AIP-38) grants by rules that this host does not enforce; no call is let past it`,
+      ),
+      hint: `take ${unenforced.source.file} out of the folders that caisson.yaml names, or write its rules as \`policy_tags\` and \`workspaces\` there`,
+    }
+  const action = tool.implements === undefined ? undefined : registry.action(tool.implements)
+  for (const approval of [tool.approval, action?.approval]) {
+    if (approval?.class !== "policy") continue
+    const added = policyRank(approval.ref, registry, tool)
+    if (typeof added !== "number") return added
+  }
+  return undefined
+}
+
 const ask = (message: string, details: JsonObject): Failure => ({
   ok: false,
   code: "approval_required",
@@ -66,6 +86,8 @@ const ask = (message: string, details: JsonObject): Failure => ({
 /** `beforehand`: a person was asked about the call itself and said yes; effects are a question of their own. */
 export const authorize = (core: HostCore, admitted: Admitted, beforehand = false): Step<Authorized> => {
   const { tool, request, plan } = admitted
+  const refused = forbidden(core, tool)
+  if (refused !== undefined) return refused
   const granted = request.approve === true
   const mayRun = granted || beforehand
   let rank: Rank = classRank(tool.approval)

@@ -1,10 +1,12 @@
 /**
  * `why`: the way a call would go, without going it.
  *
- * Guarantees: the same steps as a call up to the sealed profile; nothing runs but version checks that were not known.
+ * Guarantees: the same steps as a call up to the prepared sandbox; nothing runs but version checks that were not known.
+ * Where such a call would fail, the report carries that failure.
  * Values that the operator's config passes to tools are not shown.
  */
 import { callErrorOf, type Failure } from "../invoke/failure.ts"
+import type { SandboxProfile } from "../../sandbox/backend.ts"
 import type { RouteRow, WhyReport } from "../types.ts"
 import { admit } from "./admit.ts"
 import { authorize } from "./authorize.ts"
@@ -26,6 +28,15 @@ const templatesOf = (signedIn: SignedIn): readonly string[] => [
 
 /** What the call's effects would meet, without the approval that was lent to it for its profile's sake. */
 const whatIsAsked = (asked: Step<Authorized>): "commit" | "ask" => (asked.ok ? asked.value.approval.onEffects : "ask")
+
+/** A sandbox is prepared and thrown away unused: what this machine cannot enforce ends the call too. */
+const notSealed = async (core: HostCore, profile: SandboxProfile): Promise<Failure | undefined> => {
+  const prepared = await (await core.backend()).prepare(profile)
+  if (!prepared.ok)
+    return { ok: false, code: "sandbox_unavailable", message: prepared.message, hint: prepared.fix, details: {} }
+  await prepared[Symbol.asyncDispose]()
+  return undefined
+}
 
 export const explain = async (core: HostCore, requested: Requested): Promise<WhyReport> => {
   const { tool } = requested.request
@@ -55,6 +66,7 @@ export const explain = async (core: HostCore, requested: Requested): Promise<Why
   if (!sealed.ok) return { ...ended(sealed, rows), selected }
   const { profile, profileDigest, passed } = sealed.value
   const made = seal(core, signedIn.value)
+  const stopped = asked.ok ? (made.ok || call.anyInput === true ? await notSealed(core, profile) : made) : asked
   const env = { ...profile.env, ...Object.fromEntries(passed.map((name) => [name, hidden])) }
   return {
     tool,
@@ -66,6 +78,6 @@ export const explain = async (core: HostCore, requested: Requested): Promise<Why
     approval: { class: call.approval.class, effects: whatIsAsked(asked) },
     profile: { ...profile, env },
     profileDigest,
-    ...(asked.ok ? {} : { error: callErrorOf(asked) }),
+    ...(stopped === undefined ? {} : { error: callErrorOf(stopped) }),
   }
 }

@@ -1,16 +1,16 @@
 /**
  * Step 3: which driver serves the call.
  *
- * Guarantees: only drivers that this host can run and whose program was found in the right version are left; of a
- * refusal the resolver's specific reason, the fix and the closest rejections are kept.
+ * Guarantees: only drivers that this host can run and seal, and whose program was found in the right version, are left;
+ * a refusal tells of every driver where and why it fell (`details.route`), with what to do about it.
  */
-import type { JsonObject } from "../../manifest/types.ts"
-import { brokenManifest, type Failure, isReasonCode } from "../invoke/failure.ts"
-import type { ReasonCode } from "../reasons.ts"
+import { brokenManifest, type Failure } from "../invoke/failure.ts"
+import { hostLimits } from "../limits.ts"
 import type { DriverAvailability, RegisteredDriver } from "../registry/types.ts"
 import { resolve } from "../resolver/resolve.ts"
 import type { Resolution, RoutePolicy } from "../resolver/types.ts"
 import type { HostCore } from "./core.ts"
+import { unenforceable } from "./enforceable.ts"
 import { authStates } from "./sign-in.ts"
 import type { Authorized, Routed, Step } from "./steps.ts"
 
@@ -25,7 +25,11 @@ export const unservedKind = (driver: RegisteredDriver): DriverAvailability => ({
 
 export const availabilityOf = async (core: HostCore, driver: RegisteredDriver): Promise<DriverAvailability> => {
   if (driver.refusal !== undefined) return { available: false, ...driver.refusal }
-  return runsKind(driver.contract.driverKind) ? core.availability(driver) : unservedKind(driver)
+  if (!runsKind(driver.contract.driverKind)) return unservedKind(driver)
+  const found = await core.availability(driver)
+  const refused = found.available ? unenforceable(driver.contract) : undefined
+  if (refused === undefined) return found
+  return { available: false, code: "sandbox_unavailable", reason: refused.reason, fix: refused.fix }
 }
 
 const policyOf = ({ config }: HostCore): RoutePolicy => ({
@@ -37,31 +41,24 @@ const policyOf = ({ config }: HostCore): RoutePolicy => ({
   globalSatisfiesRegion: config.regionAllowsGlobal,
 })
 
-/** Where all that came furthest fell for one reason that has a code of its own, that code says more than `no_route`. */
-const codeOf = ({ code, cause }: Extract<Resolution, { ok: false }>): ReasonCode =>
-  code === "no_route" && isReasonCode(cause.reason) ? cause.reason : code
-
-export const routeFailure = (resolution: Extract<Resolution, { ok: false }>): Failure => {
-  const { cause } = resolution
-  const code = codeOf(resolution)
-  const details: JsonObject = {
+export const routeFailure = ({ code, cause, rows }: Extract<Resolution, { ok: false }>): Failure => ({
+  ok: false,
+  code,
+  message: cause.message,
+  ...(cause.fix === undefined ? {} : { hint: cause.fix }),
+  details: {
     reason: cause.reason,
-    rejections: cause.rejections.map(({ driver, phase, reason, fix }) => ({
-      driver,
-      phase,
-      reason,
-      ...(fix === undefined ? {} : { fix }),
-    })),
+    route: rows.slice(0, hostLimits.routeRows.value).map((row) => ({ ...row })),
+    ...(rows.length > hostLimits.routeRows.value ? { more: rows.length - hostLimits.routeRows.value } : {}),
     ...(cause.fields === undefined ? {} : { fields: [...cause.fields] }),
     ...(cause.driver === undefined ? {} : { driver: cause.driver }),
     ...(cause.login === undefined ? {} : { login: cause.login }),
     ...(cause.pendingSetup === undefined ? {} : { pending: [...cause.pendingSetup] }),
-  }
-  return { ok: false, code, message: cause.message, details, ...(cause.fix === undefined ? {} : { hint: cause.fix }) }
-}
+  },
+})
 
 /** A driver that would serve the tool, had its manifest loaded: the file to mend says more than that there is none. */
-const brokenDriver = ({ registry }: HostCore, call: Authorized, resolution: Resolution): Failure | undefined => {
+const brokenDriver = ({ registry }: HostCore, call: Asked, resolution: Resolution): Failure | undefined => {
   if (resolution.ok || !["no_candidates", "not_a_candidate"].includes(resolution.cause.reason)) return undefined
   const broken = registry.failed.find(
     ({ kind, claims }) =>
@@ -69,8 +66,19 @@ const brokenDriver = ({ registry }: HostCore, call: Authorized, resolution: Reso
       claims.tools.includes(call.tool.id) &&
       (call.pin === undefined || claims.id === call.pin.replace(/@\d+$/, "")),
   )
-  return broken === undefined ? undefined : brokenManifest(broken)
+  if (broken === undefined) return undefined
+  const { message, hint, details } = brokenManifest(broken)
+  const failure = routeFailure(resolution)
+  return {
+    ...failure,
+    message,
+    details: { ...failure.details, ...details, reason: "manifest_invalid" },
+    ...(hint === undefined ? {} : { hint }),
+  }
 }
+
+/** As much of a call as its route depends on. */
+export type Asked = Pick<Authorized, "tool" | "input" | "context" | "pin" | "regions" | "anyInput">
 
 export interface Routing {
   readonly resolution: Resolution
@@ -78,8 +86,11 @@ export interface Routing {
   readonly availability: ReadonlyMap<string, DriverAvailability>
 }
 
-export const findRoute = async (core: HostCore, call: Authorized): Promise<Routing> => {
-  const drivers = core.registry.driversFor(call.tool)
+export const findRoute = async (
+  core: HostCore,
+  call: Asked,
+  drivers: readonly RegisteredDriver[] = core.registry.driversFor(call.tool),
+): Promise<Routing> => {
   const availability = new Map(
     await Promise.all(drivers.map(async (driver) => [driver.key, await availabilityOf(core, driver)] as const)),
   )
@@ -88,6 +99,8 @@ export const findRoute = async (core: HostCore, call: Authorized): Promise<Routi
     drivers,
     call: {
       input: call.input,
+      context: call.context,
+      ...(call.anyInput === true ? { anyInput: true } : {}),
       ...(call.pin === undefined ? {} : { pin: call.pin }),
       ...(call.regions === undefined ? {} : { regions: call.regions }),
     },
@@ -100,6 +113,9 @@ export const findRoute = async (core: HostCore, call: Authorized): Promise<Routi
   const broken = brokenDriver(core, call, resolution)
   return { resolution, availability, ...(broken === undefined ? {} : { broken }) }
 }
+
+export const refusedRoute = ({ resolution, broken }: Routing): Failure | undefined =>
+  resolution.ok ? undefined : (broken ?? routeFailure(resolution))
 
 /** The chosen driver with its program; a driver without one was not available, so it cannot have been chosen. */
 export const route = (call: Authorized, { resolution, availability, broken }: Routing): Step<Routed> => {

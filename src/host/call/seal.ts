@@ -9,23 +9,20 @@ import { createHash } from "node:crypto"
 import { join } from "node:path"
 import { digestOf } from "../../manifest/digest.ts"
 import { deepFreeze } from "../../manifest/freeze.ts"
-import type { CliSpec, JsonObject } from "../../manifest/types.ts"
+import type { CliSpec } from "../../manifest/types.ts"
 import type { Job, SandboxProfile } from "../../sandbox/backend.ts"
-import { parseGlob } from "../../sandbox/globs.ts"
 import type { Failure } from "../invoke/failure.ts"
 import { outputFormat, withJsonFlag } from "../invoke/format.ts"
 import { effectiveRetry } from "../invoke/retry.ts"
 import { expandArgv, expandStdin } from "../invoke/template.ts"
 import type { HostCore } from "./core.ts"
+import { unenforceable } from "./enforceable.ts"
 import { sealEnv } from "./seal-env.ts"
 import { sealLimits } from "./seal-limits.ts"
 import { channelFor, egressOf, policyFor } from "./seal-network.ts"
-import { type SealedPaths, sealPaths } from "./seal-paths.ts"
+import { sealPaths } from "./seal-paths.ts"
 import { executablesFor, insidePath } from "./seal-programs.ts"
 import type { Sealed, SignedIn, Step } from "./steps.ts"
-
-/** `in-process` is honoured as a subprocess, as the spec has it for code that nobody vouches for. */
-const ENGINES: readonly unknown[] = ["subprocess", "sandbox", "in-process"]
 
 const unavailable = (control: string, message: string, fix: string): Failure => ({
   ok: false,
@@ -34,50 +31,6 @@ const unavailable = (control: string, message: string, fix: string): Failure => 
   hint: fix,
   details: { control },
 })
-
-/** What a driver may declare and this host has no control for. */
-const unenforceable = ({ driver: { contract } }: SignedIn): Failure | undefined => {
-  if (contract.ingress.length > 0)
-    return unavailable(
-      "ingress",
-      `${contract.id} declares ingress (${contract.ingress.join(", ")}), which this host cannot offer`,
-      "remove `network.ingress` from the driver",
-    )
-  const { runner } = contract
-  if (runner === undefined || runner === null) return undefined
-  const block: JsonObject =
-    typeof runner === "object" && !Array.isArray(runner) ? (runner as JsonObject) : { engine: runner }
-  const inline = typeof block["inline"] === "object" ? (block["inline"] as JsonObject) : block
-  const elsewhere = block["ref"] !== undefined || block["file"] !== undefined
-  if (elsewhere || !ENGINES.includes(inline["engine"] ?? "subprocess"))
-    return unavailable(
-      "runner",
-      `${contract.id} declares a runner that this host does not have`,
-      "use the engine subprocess or sandbox",
-    )
-  if (inline["image"] !== undefined)
-    return unavailable(
-      "runner-image",
-      `${contract.id} declares a runner image, and the namespace backend runs the host's own programs`,
-      "remove `runner.image` from the driver",
-    )
-  return undefined
-}
-
-/** A pattern that the sandbox could not read must not be passed over: it may be the one that hides something. */
-const badPattern = ({ driver: { contract } }: SignedIn, paths: SealedPaths): Failure | undefined => {
-  for (const text of [...paths.read, ...paths.write, ...paths.deny, ...paths.keep]) {
-    const parsed = parseGlob(text)
-    if (!parsed.ok)
-      return {
-        ok: false,
-        code: "manifest_invalid",
-        message: `${contract.source.file}: a pattern of \`sandbox.fs\` cannot be used: ${parsed.message}`,
-        details: { file: contract.source.file },
-      }
-  }
-  return undefined
-}
 
 /** The folder that keeps one driver's state for one workspace and one user, of no use to any other. */
 const homeFolder = (core: HostCore, { driver, workspace, user }: SignedIn): string => {
@@ -125,16 +78,14 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
     driver: { contract },
     route: { implementation },
   } = signedIn
-  const refused = unenforceable(signedIn)
-  if (refused !== undefined) return refused
+  const refused = unenforceable(contract)
+  if (refused !== undefined) return unavailable(refused.control, refused.reason, refused.fix)
   const { cli } = contract
   if (cli === undefined) return unavailable("cli", `${contract.id} has no command to run`, "give the driver a `bin`")
   const sandbox = implementation.cli?.sandbox ?? cli.sandbox
   const entries = egressOf(core, signedIn)
   const network = entries.length === 0 ? "none" : channelFor(entries)
   const paths = sealPaths(sandbox.fs, contract.auth?.state.paths ?? [])
-  const unreadable = badPattern(signedIn, paths)
-  if (unreadable !== undefined) return unreadable
   const env = sealEnv(
     sandbox.env,
     core.config.env,

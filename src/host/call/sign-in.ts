@@ -5,7 +5,8 @@
  * iff each of them resolves (C-18); one with a login, or with set-up steps, is signed in only once that was done.
  * Assumes: no store of secrets, logins or finished set-ups yet, so none of the latter ever is.
  */
-import type { DriverContract } from "../../manifest/types.ts"
+import type { DriverContract, ToolContract } from "../../manifest/types.ts"
+import type { Failure } from "../invoke/failure.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import type { AuthStatus } from "../resolver/types.ts"
 import type { Routed, SignedIn, Step } from "./steps.ts"
@@ -23,17 +24,22 @@ export const authStatus = (driver: DriverContract): AuthStatus => {
 export const authStates = (drivers: readonly RegisteredDriver[]): ReadonlyMap<string, AuthStatus> =>
   new Map(drivers.map((driver) => [driver.key, authStatus(driver.contract)]))
 
+/** Secrets that the contract requires, whichever driver serves it. */
+export const missingSecrets = ({ requires: { secrets } }: ToolContract, driver: string): Failure | undefined =>
+  secrets.length === 0
+    ? undefined
+    : {
+        ok: false,
+        code: "auth_required",
+        message: `the tool needs secrets that this host does not hold: ${secrets.join(", ")}`,
+        hint: "this host has no store of secrets yet",
+        details: { driver, secrets: [...secrets] },
+      }
+
 export const signIn = (routed: Routed): Step<SignedIn> => {
   const { contract, key } = routed.driver
-  const { secrets } = routed.tool.requires
-  if (secrets.length > 0)
-    return {
-      ok: false,
-      code: "auth_required",
-      message: `the tool needs secrets that this host does not hold: ${secrets.join(", ")}`,
-      hint: "this host has no store of secrets yet",
-      details: { driver: key, secrets: [...secrets] },
-    }
+  const missing = missingSecrets(routed.tool, key)
+  if (missing !== undefined) return missing
   const status = authStatus(contract)
   if (status.state === "authed")
     return { ok: true, value: { ...routed, authState: contract.auth === undefined ? "not-needed" : "authed" } }

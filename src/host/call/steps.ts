@@ -28,6 +28,8 @@ export interface Admitted extends Requested {
   readonly tool: ToolContract
   /** a frozen copy, valid against the contract */
   readonly input: JsonObject
+  /** the question is about the tool: `input` is empty because none was given */
+  readonly anyInput?: boolean
   /** what tools see: the host's own keys taken out, valid against `contextSchema` */
   readonly context: JsonObject
   readonly pin?: string

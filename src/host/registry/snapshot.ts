@@ -8,7 +8,7 @@
  */
 import { buildCatalogue, findAction } from "../../manifest/catalogue.ts"
 import { deepFreeze } from "../../manifest/freeze.ts"
-import type { Diagnostic, DriverContract, LoadResult, ToolContract } from "../../manifest/types.ts"
+import type { Diagnostic, DriverContract, LoadResult, PolicyContract, ToolContract } from "../../manifest/types.ts"
 import { bindDriver, type CheckEntry, refusalOf } from "./bind.ts"
 import { changedNarrowing, narrowingKey, narrowingsOf } from "./narrowing.ts"
 import { settleOwnership } from "./ownership.ts"
@@ -78,6 +78,18 @@ const register = (
   })
 }
 
+/** AIP-38 grants are read and checked, and nothing here decides by them: said by name, never passed over. */
+const unenforced = ({ id, source: { file } }: PolicyContract, vouched: boolean): Diagnostic => ({
+  severity: "warning",
+  rule: "policy-not-enforced",
+  file,
+  path: "schema",
+  message: vouched
+    ? `this host does not enforce grants (AIP-38); as the operator vouches for the policy ${id}, every call is refused`
+    : `this host does not enforce grants (AIP-38); the policy ${id} holds nobody back`,
+  fix: "write the rules in caisson.yaml, as `policy_tags: { deny: [third-party] }` or `workspaces: [/srv/work]`",
+})
+
 type Identified = { readonly id: string; readonly major: number }
 const inOrder = (a: Identified, b: Identified): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : a.major - b.major)
 
@@ -106,7 +118,11 @@ export const buildRegistry = (loaded: readonly LoadedManifest[], options: Snapsh
   const catalogue = buildCatalogue(results, owns)
   const diagnostics: Diagnostic[] = [...catalogue.diagnostics]
   const failed = results.flatMap((result) => failedOf(result, catalogue.diagnostics))
-  const vouchedFor = new Set(loaded.flatMap(({ result, trusted }) => (trusted && result.ok ? [result.manifest] : [])))
+  const vouchedFor = new Set<unknown>(
+    loaded.flatMap(({ result, trusted }) => (trusted && result.ok ? [result.manifest] : [])),
+  )
+  const grants = catalogue.policies.filter((policy) => policy.dialect === "grants")
+  diagnostics.push(...grants.map((policy) => unenforced(policy, vouchedFor.has(policy))))
   const tools = catalogue.tools.toSorted(inOrder)
   const drivers = catalogue.drivers
     .toSorted(inOrder)
@@ -117,6 +133,7 @@ export const buildRegistry = (loaded: readonly LoadedManifest[], options: Snapsh
     secrets: catalogue.secrets,
     actions: catalogue.actions,
     policies: catalogue.policies,
+    unenforced: Object.freeze(grants.filter((policy) => vouchedFor.has(policy))),
     failed: deepFreeze(failed),
     diagnostics: deepFreeze(diagnostics),
     narrowings: deepFreeze(narrowingsOf(drivers)),

@@ -64,6 +64,8 @@ export interface Registry {
   readonly secrets: readonly SecretEntry[]
   readonly actions: readonly ActionContract[]
   readonly policies: readonly PolicyContract[]
+  /** policies of vouched folders whose rules this host cannot hold calls to */
+  readonly unenforced: readonly PolicyContract[]
   readonly failed: readonly FailedManifest[]
   readonly diagnostics: readonly Diagnostic[]
   readonly narrowings: Narrowings

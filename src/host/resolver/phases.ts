@@ -5,10 +5,11 @@
  * undeclared region satisfies no constraint (C-22), an unvouched tag satisfies no allow list.
  * Does not: compare drivers; `rank.ts` does.
  */
-import type { Implementation, JsonObject } from "../../manifest/types.ts"
+import type { JsonObject } from "../../manifest/types.ts"
 import type { Binding, RegisteredDriver } from "../registry/types.ts"
 import type { RoutePhase } from "../types.ts"
 import { mapInput } from "./mapping.ts"
+import { missingValues } from "./needs.ts"
 import type { Rejection, ResolveInput } from "./types.ts"
 
 export interface Candidate {
@@ -19,7 +20,7 @@ export interface Candidate {
 export interface Dropped {
   readonly driver: RegisteredDriver
   readonly rejection: Rejection
-  /** phase 1: the inputs that the driver does not take */
+  /** phase 1: the inputs that the driver does not take, or that it cannot do without */
   readonly fields?: readonly string[]
   /** phase 2 for login or set-up alone: it would serve the call once a person has acted (C-19) */
   readonly waiting?: Candidate
@@ -46,11 +47,8 @@ const usedInputs = ({ call }: ResolveInput): readonly string[] =>
 const list = (words: readonly string[]): string => words.map((word) => `\`${word}\``).join(", ")
 
 /** Phase 1: it implements this contract, its kind is allowed, and it takes every input that the call uses. */
-const asCandidate = (
-  driver: RegisteredDriver,
-  input: ResolveInput,
-): Candidate | { drop: Drop; fields?: readonly string[] } => {
-  const { tool, call } = input
+const asCandidate = (driver: RegisteredDriver, input: ResolveInput): Candidate | Unfit => {
+  const { tool } = input
   const { contract, refusal } = driver
   if (refusal !== undefined) return { drop: refusal }
   if (contract.unusable !== undefined) return { drop: { code: "tool_unavailable", reason: contract.unusable } }
@@ -72,20 +70,42 @@ const asCandidate = (
       drop: { code: "kind_not_allowed", reason: `the contract asks for a driver of kind ${requireKind.join(" or ")}` },
     }
   }
-  const used = usedInputs(input)
-  const unsupported = (entry: Implementation): readonly string[] => used.filter((key) => entry.dropInputs.includes(key))
-  const binding = bindings.find((each) => unsupported(each.implementation).length === 0)
-  if (binding === undefined) {
-    const fields =
-      bindings.map((each) => unsupported(each.implementation)).toSorted((a, b) => a.length - b.length)[0] ?? []
+  const fit = bindings.map((binding) => fitOf(driver, binding, input))
+  const found = fit.find((each) => "driver" in each)
+  // Of entries that do not fit, the one that asks least of the caller says why.
+  return (
+    found ?? fit.toSorted((a, b) => fieldCount(a) - fieldCount(b))[0] ?? { drop: { code: "no_binding", reason: "" } }
+  )
+}
+
+type Unfit = { readonly drop: Drop; readonly fields?: readonly string[] }
+
+const fieldCount = (fit: Candidate | Unfit): number =>
+  "drop" in fit ? (fit.fields?.length ?? Number.POSITIVE_INFINITY) : 0
+
+/** One entry of the driver against the inputs of this call. */
+const fitOf = (driver: RegisteredDriver, binding: Binding, input: ResolveInput): Candidate | Unfit => {
+  const { call } = input
+  const { dropInputs, mapping } = binding.implementation
+  const unsupported = usedInputs(input).filter((key) => dropInputs.includes(key))
+  if (unsupported.length > 0) {
+    const names = list(unsupported)
     return {
-      drop: { code: "input_unsupported", reason: `does not take ${list(fields)}`, fix: `leave ${list(fields)} out` },
-      fields,
+      drop: { code: "input_unsupported", reason: `does not take ${names}`, fix: `leave ${names} out` },
+      fields: unsupported,
     }
   }
-  const mapped = mapInput(binding.implementation.mapping, call.input)
+  const mapped = mapInput(mapping, call.input)
   if (!mapped.ok)
     return { drop: { code: "mapping_failed", reason: `cannot map \`${mapped.field}\`: ${mapped.problem}` } }
+  const missing = call.anyInput === true ? [] : missingValues(binding, mapped.input, call.context)
+  if (missing.length > 0) {
+    const names = list(missing)
+    return {
+      drop: { code: "input_needed", reason: `needs ${names}, which this call does not have`, fix: `add ${names}` },
+      fields: missing,
+    }
+  }
   return { driver, binding, mappedInput: mapped.input }
 }
 
@@ -107,6 +127,8 @@ const capabilityDrop = (
   }
 }
 
+const unattended = "this host has no logins and set-up steps yet; use a driver that needs none"
+
 /** Phase 2, the person's part: set-up done and logged in. */
 const personDrop = ({ key, contract }: RegisteredDriver, { auth, call }: ResolveInput): Drop | undefined => {
   if (contract.auth === undefined && contract.setup.length === 0) return undefined
@@ -116,13 +138,13 @@ const personDrop = ({ key, contract }: RegisteredDriver, { auth, call }: Resolve
     return {
       code: "setup_required",
       reason: "its set-up steps were not done",
-      fix: `run \`caisson install ${contract.id}\``,
+      fix: unattended,
     }
   }
   if (state === "authed" || contract.auth === undefined || call.loginOnly === true) return undefined
   const reason =
     state === "logging-in" ? "a login is under way" : state === "expired" ? "its login expired" : "it needs a login"
-  return { code: "auth_required", reason, fix: `run \`caisson login ${contract.id}\`` }
+  return { code: "auth_required", reason, fix: unattended }
 }
 
 /** The regions a call may go to; undefined: anywhere. A call narrows what the policy says. */

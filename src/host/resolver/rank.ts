@@ -1,22 +1,48 @@
 /**
  * Phase 5 of routing: the order of the drivers that live.
  *
- * Guarantees: a total order that does not depend on the order of registration: the contract's default, then cost, then
- * what the operator vouches for, then kind (builtin, sdk, http, mcp, cli), then the most recent passed health check, then id, then the higher major.
+ * Guarantees: a total order that does not depend on the order of registration: the contract's default, then cost
+ * and cost class, then what the operator vouches for, then kind (builtin, sdk, http, mcp, cli), then the most recent passed health check, then id, then the higher major.
  */
-import type { DriverKind, ToolContract } from "../../manifest/types.ts"
+import type { CostClass, DriverKind, ToolContract } from "../../manifest/types.ts"
 import type { Candidate } from "./phases.ts"
 import type { HealthStatus, ResolveInput } from "./types.ts"
 
 const kindOrder: readonly DriverKind[] = ["builtin", "sdk", "http", "mcp", "cli"]
 
+const classOrder: readonly CostClass[] = ["trivial", "metered", "expensive"]
+
 /** Declared units; undefined when neither the entry nor the driver says. */
-export const declaredCost = ({ driver, binding }: Candidate): number | undefined =>
+export const declaredCost = ({ driver, binding }: Pick<Candidate, "driver" | "binding">): number | undefined =>
   binding.implementation.costUnitsPerCall ?? driver.contract.costUnitsPerCall
 
-/** An undeclared cost is the contract's class: nothing for `trivial`, else dearer than any that is declared. */
-const costOf = (candidate: Candidate, tool: ToolContract): number =>
-  declaredCost(candidate) ?? (tool.costClass === "trivial" ? 0 : Number.POSITIVE_INFINITY)
+export const currencyOf = ({ driver, binding }: Pick<Candidate, "driver" | "binding">): string =>
+  binding.implementation.currency ?? driver.contract.currency ?? "USD"
+
+/** The entry's word, then the driver's, then the contract's. */
+export const costClassOf = (
+  { driver, binding }: Pick<Candidate, "driver" | "binding">,
+  tool: ToolContract,
+): CostClass => binding.implementation.costClass ?? driver.contract.costClass ?? tool.costClass
+
+/** Units of different currencies are not compared: those of the one that all declare count, else those in USD. */
+const reference = ({ drivers, tool }: ResolveInput): string => {
+  const declared = drivers.flatMap((driver) =>
+    driver.bindings
+      .filter((binding) => binding.tool.id === tool.id && declaredCost({ driver, binding }) !== undefined)
+      .map((binding) => currencyOf({ driver, binding })),
+  )
+  const [only = "USD", more] = [...new Set(declared)]
+  return more === undefined ? only : "USD"
+}
+
+/** A cost that is not declared, or not comparable, is that of its class: nothing if `trivial`, else dearer than any declared. */
+const costOf = (candidate: Candidate, input: ResolveInput): number => {
+  const units = currencyOf(candidate) === reference(input) ? declaredCost(candidate) : undefined
+  if (units !== undefined) return units
+  const free = costClassOf(candidate, input.tool) === "trivial" && declaredCost(candidate) === undefined
+  return free ? 0 : Number.POSITIVE_INFINITY
+}
 
 /** `id@major`, or `id` for the drivers of the folder that owns the id. */
 export const matchesRef = ({ driver }: Pick<Candidate, "driver">, ref: string): boolean =>
@@ -35,7 +61,12 @@ interface Criterion {
   readonly text: (winner: Candidate, loser: Candidate, input: ResolveInput) => string
 }
 
-const units = (cost: number): string => (Number.isFinite(cost) ? `${cost}` : "an undeclared amount")
+const costText = (candidate: Candidate, input: ResolveInput): string => {
+  const cost = costOf(candidate, input)
+  if (Number.isFinite(cost)) return `${cost}`
+  const elsewhere = declaredCost(candidate)
+  return elsewhere === undefined ? "an undeclared amount" : `${elsewhere} in ${currencyOf(candidate)}`
+}
 
 const criteria: readonly Criterion[] = [
   {
@@ -43,9 +74,14 @@ const criteria: readonly Criterion[] = [
     text: () => "the contract names it as default",
   },
   {
-    compare: (a, b, { tool }) => order(costOf(a, tool), costOf(b, tool)),
+    compare: (a, b, input) => order(costOf(a, input), costOf(b, input)),
+    text: (winner, loser, input) => `it costs ${costText(winner, input)} a call, this one ${costText(loser, input)}`,
+  },
+  {
+    compare: (a, b, { tool }) =>
+      order(classOrder.indexOf(costClassOf(a, tool)), classOrder.indexOf(costClassOf(b, tool))),
     text: (winner, loser, { tool }) =>
-      `it costs ${units(costOf(winner, tool))} a call, this one ${units(costOf(loser, tool))}`,
+      `its cost class is ${costClassOf(winner, tool)}, that of this one ${costClassOf(loser, tool)}`,
   },
   {
     compare: (a, b) => order(Number(b.driver.vouched), Number(a.driver.vouched)),

@@ -2,9 +2,9 @@
  * Which driver serves a call, and why each other does not (AIP-30 §Routing, with C-19 to C-22).
  *
  * Guarantees: pure, and independent of the order of `drivers`; the selected driver passed every phase; every driver
- * that names the tool has one row. When nothing is left, the code is the most useful one: a login or set-up that would
- * mend it, inputs that no driver takes, the pin, else `no_route` with the specific reason in the cause. A region
- * constraint is never relaxed to find a route.
+ * that names the tool has one row. When nothing is left, the code says what would mend it if that is the same for all
+ * candidates (C-62): a login, set-up, an install, another version, the operator's policy, an input; else it is the pin
+ * or `no_route`, with the specific reason in the cause. A region constraint is never relaxed to find a route.
  * Does not: read clock, disk or network; run anything.
  */
 import type { ReasonCode } from "../reasons.ts"
@@ -37,17 +37,24 @@ const route = (input: ResolveInput): Routed => {
   }
 }
 
-const rowOf = (
-  { driver }: Pick<Candidate, "driver">,
-  phase: RoutePhase,
-  reason: string,
-  cost: number | undefined,
-): RouteRow => ({
-  driver: driver.key,
-  kind: driver.contract.driverKind,
+const costFields = (each: Pick<Candidate, "driver"> & Partial<Candidate>): Partial<RouteRow> => {
+  const { driver, binding } = each
+  const units = binding === undefined ? driver.contract.costUnitsPerCall : declaredCost({ driver, binding })
+  const currency = binding?.implementation.currency ?? driver.contract.currency
+  const costClass = binding?.implementation.costClass ?? driver.contract.costClass
+  return {
+    ...(units === undefined ? {} : { costUnitsPerCall: units }),
+    ...(currency === undefined ? {} : { currency }),
+    ...(costClass === undefined ? {} : { costClass }),
+  }
+}
+
+const rowOf = (each: Pick<Candidate, "driver"> & Partial<Candidate>, phase: RoutePhase, reason: string): RouteRow => ({
+  driver: each.driver.key,
+  kind: each.driver.contract.driverKind,
   phase,
   reason,
-  ...(cost === undefined ? {} : { costUnitsPerCall: cost }),
+  ...costFields(each),
 })
 
 /** The one row of each driver: the selected, those behind it in order, then the dropped, the furthest first. */
@@ -58,19 +65,21 @@ const rowsOf = (
 ): readonly RouteRow[] => {
   const { pin } = input.call
   const living = alive.map((each) => {
-    if (each === selected) return rowOf(each, "selected", whyFirst(each, alive.length - 1, input), declaredCost(each))
+    if (each === selected) return rowOf(each, "selected", whyFirst(each, alive.length - 1, input))
     const pinnedAway = pin !== undefined && !matchesRef(each, pin)
     const reason = pinnedAway
       ? `the call pins ${pin}`
       : selected === undefined
         ? "not reached"
         : whyBehind(selected, each, input)
-    return rowOf(each, pinnedAway ? "pin" : "rank", reason, declaredCost(each))
+    return rowOf(each, pinnedAway ? "pin" : "rank", reason)
   })
   const first = living.filter((row) => row.phase === "selected")
-  const rest = dropped.map((each) =>
-    rowOf(each, each.rejection.phase, each.rejection.reason, each.driver.contract.costUnitsPerCall),
-  )
+  const rest = dropped.map(({ driver, rejection: { phase, reason, code, fix } }) => ({
+    ...rowOf({ driver }, phase, reason),
+    code,
+    ...(fix === undefined ? {} : { fix }),
+  }))
   return [...first, ...living.filter((row) => row.phase !== "selected"), ...rest]
 }
 
@@ -131,17 +140,34 @@ const needsPerson = (dropped: readonly Dropped[], input: ResolveInput): Refused 
   }
 }
 
-const unsupported = (dropped: readonly Dropped[]): Refused => {
+/** Codes of rejections that one person's act mends for the call. */
+const actionable: readonly ReasonCode[] = [
+  "install_failed",
+  "tool_unavailable",
+  "version_mismatch",
+  "policy_violation",
+  "sandbox_unavailable",
+]
+
+const inputFault: Readonly<Record<string, { code: ReasonCode; message: string; fix: string }>> = {
+  input_unsupported: { code: "input_unsupported", message: "no driver takes", fix: "leave out" },
+  input_needed: { code: "input_invalid", message: "no driver can serve a call without", fix: "add" },
+}
+
+/** Every driver that implements the tool fell for its inputs, and for the same sort of fault. */
+const byInput = (dropped: readonly Dropped[]): Refused | undefined => {
+  const codes = [...new Set(dropped.flatMap((each) => (each.fields === undefined ? [] : [each.rejection.code])))]
+  const fault = inputFault[codes[0] ?? ""]
+  if (codes.length !== 1 || fault === undefined) return undefined
   const fields = [...new Set(dropped.flatMap((each) => each.fields ?? []))].toSorted()
   const names = fields.map((field) => `\`${field}\``).join(", ")
-  const rejections = dropped.map((each) => each.rejection)
   return {
-    code: "input_unsupported",
+    code: fault.code,
     cause: {
-      reason: "input_unsupported",
-      message: `no driver takes ${names}`,
-      fix: `leave ${names} out`,
-      rejections,
+      reason: codes[0] ?? "",
+      message: `${fault.message} ${names}`,
+      fix: `${fault.fix} ${names}`,
+      rejections: dropped.flatMap((each) => (each.fields === undefined ? [] : [each.rejection])),
       fields,
     },
   }
@@ -151,7 +177,8 @@ const pinFailed = (pin: string, dropped: readonly Dropped[], input: ResolveInput
   const pinned = dropped.filter((each) => matchesRef(each, pin))
   const person = needsPerson(pinned, input)
   if (person !== undefined) return person
-  if (pinned.length > 0 && pinned.every((each) => each.fields !== undefined)) return unsupported(pinned)
+  const fault = pinned.every((each) => each.fields !== undefined) ? byInput(pinned) : undefined
+  if (fault !== undefined) return fault
   const rejections = pinned.map((each) => each.rejection)
   const [closest] = rejections
   const message =
@@ -168,26 +195,40 @@ const pinFailed = (pin: string, dropped: readonly Dropped[], input: ResolveInput
 }
 
 const noRoute = (dropped: readonly Dropped[], input: ResolveInput): Refused => {
-  const person = needsPerson(dropped, input)
-  if (person !== undefined) return person
-  const starved = dropped.filter((each) => each.fields !== undefined)
-  const reached = dropped.some((each) => each.rejection.phase !== "candidates")
-  if (starved.length > 0 && !reached) return unsupported(starved)
-  const all = dropped.map((each) => each.rejection)
-  const rejections = all.filter((each) => each.phase === all[0]?.phase)
-  const codes = [...new Set(rejections.map((each) => each.code))]
-  const regional = all.some((each) => each.code === "region_mismatch")
+  const candidates = dropped.filter((each) => each.rejection.phase !== "candidates")
+  if (candidates.length === 0) {
+    const fault = byInput(dropped)
+    if (fault !== undefined) return fault
+  }
+  const judged = candidates.length === 0 ? dropped : candidates
+  const codes = [...new Set(judged.map((each) => each.rejection.code))]
+  const [only] = codes
+  // Drivers of other regions were never to serve this call, so they do not stand between a person and the one that is.
+  const inRegion = judged.filter((each) => each.rejection.code !== "region_mismatch")
+  const waits = new Set(inRegion.map((each) => (each.waiting === undefined ? "" : each.rejection.code)))
+  if (waits.size === 1 && !waits.has("")) {
+    const person = needsPerson(inRegion, input)
+    if (person !== undefined) return person
+  }
+  const rejections = judged.map((each) => each.rejection)
+  const regional = rejections.some((each) => each.code === "region_mismatch")
+  const shared = candidates.length > 0 && codes.length === 1 ? actionable.find((code) => code === only) : undefined
   const reason = regional
     ? "no_route_in_region"
-    : all.length === 0
+    : dropped.length === 0
       ? "no_candidates"
-      : (codes.length === 1 && codes[0]) || "several"
+      : codes.length === 1 && only !== undefined
+        ? only
+        : "several"
   const message =
-    all.length === 0
+    dropped.length === 0
       ? `no driver implements ${input.tool.id}@${input.tool.major}`
       : rejections.map((each) => `${each.driver}: ${each.reason}`).join("; ")
   const fix = rejections.find((each) => each.fix !== undefined)?.fix
-  return { code: "no_route", cause: { reason, message, rejections, ...(fix === undefined ? {} : { fix }) } }
+  return {
+    code: shared ?? "no_route",
+    cause: { reason, message, rejections, ...(fix === undefined ? {} : { fix }) },
+  }
 }
 
 export const resolve = (input: ResolveInput): Resolution => {

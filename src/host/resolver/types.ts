@@ -31,6 +31,10 @@ export interface RoutePolicy {
 export interface RouteCall {
   /** validated against the contract */
   readonly input: JsonObject
+  /** the question is about the tool and not about one input, so that nothing is missed in `input` */
+  readonly anyInput?: boolean
+  /** what templates see of the context; absent: not known */
+  readonly context?: JsonObject
   /** the inputs the caller sent, before the contract's defaults were filled in; absent: the keys of `input` */
   readonly sentKeys?: readonly string[]
   /** `context.pinnedProvider` or `--driver`: `id` or `id@major` */
@@ -71,7 +75,7 @@ export interface RouteCause {
   readonly fix?: string
   /** those that came furthest */
   readonly rejections: readonly Rejection[]
-  /** `input_unsupported`: the inputs no driver takes */
+  /** `input_unsupported`: the inputs no driver takes; `input_invalid`: those that no driver can do without */
   readonly fields?: readonly string[]
   /** `auth_required` and `setup_required`: the driver to act on, its login block, its open steps */
   readonly driver?: string

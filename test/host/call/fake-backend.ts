@@ -55,10 +55,12 @@ export const fakeBackend = (...runs: readonly FakeRun[]): FakeBackend => {
       const run = left.shift() ?? {}
       fake.profiles.push(profile)
       if (run.refuse !== undefined) return run.refuse
+      let used = false
       return {
         ok: true,
         channel: "none",
         async run(job, cancel) {
+          used = true
           fake.jobs.push(job)
           if (run.throws !== undefined) throw run.throws
           let ending = run.ending ?? ({ by: "exit", code: 0 } as const)
@@ -98,6 +100,9 @@ export const fakeBackend = (...runs: readonly FakeRun[]): FakeBackend => {
         },
         async [Symbol.asyncDispose]() {
           fake.log.push("released")
+          // One that was only looked at is there for the next.
+          if (!used) left.unshift(run)
+          used = true
         },
       }
     },

@@ -189,9 +189,15 @@ describe("a host", () => {
         `---\nid: a-driver\nname: A\ndescription: A.\nversion: 1.0.0\nkind: cli\nbin: echo\ninstall: [{ method: apt, package: coreutils }]\nnetwork: { ${egress} }\nimplements:\n  - { tool: ${ref}, version: ^1.0.0 }\n---\n`,
       )
       await using host = await createHost({ data, manifests: [join(folder, "more")], backend: fakeBackend() })
-      const error = { code: "manifest_invalid", message: expect.stringContaining("more/x/DRIVER.md") }
+      const error = {
+        code: "no_route",
+        message: expect.stringContaining("more/x/DRIVER.md"),
+        details: { reason: "manifest_invalid", route: [] },
+      }
       expect(await host.call({ tool: "a.tool", workspace })).toMatchObject({ error })
-      expect(await host.call({ tool: "a.tool", workspace, driver: "a-driver" })).toMatchObject({ error })
+      expect(await host.call({ tool: "a.tool", workspace, driver: "a-driver" })).toMatchObject({
+        error: { ...error, code: "pinned_provider_unavailable" },
+      })
       expect(await host.why({ tool: "a.tool", workspace })).toMatchObject({ error })
     })
   })

@@ -42,14 +42,14 @@ describe("route", () => {
     expect(found).toMatchObject({
       ok: false,
       code: "tool_unavailable",
-      details: { rejections: [{ driver: "scribe@2", reason: expect.stringContaining("does not run http drivers") }] },
+      details: { route: [{ driver: "scribe@2", reason: expect.stringContaining("does not run http drivers") }] },
     })
   })
 
   it("carries why the program is not there and what to do", async () => {
     expect(await routed(place({ core: { availability: missing } }))).toMatchObject({
       code: "tool_unavailable",
-      details: { rejections: [{ reason: expect.stringContaining("scribe is not in"), fix: "apt install scribe" }] },
+      details: { route: [{ reason: expect.stringContaining("scribe is not in"), fix: "apt install scribe" }] },
     })
   })
 

@@ -14,6 +14,7 @@ import {
   programOf,
   sandboxOf,
   scopes,
+  routed,
   sealedOf,
   toolOf,
   value,
@@ -258,20 +259,23 @@ describe("seal", () => {
   })
 
   it.each([
-    ["ingress", { ingress: ["/callback"] }, "ingress"],
-    ["a runner image", { runner: { engine: "sandbox", image: "python:3" } }, "runner-image"],
-    ["a runner that is not known", { runner: "hypervisor" }, "runner"],
-    ["a runner that is described elsewhere", { runner: { file: "./RUNNER.md" } }, "runner"],
-  ])("refuses a driver with %s before anything runs", async (_what, change, control) => {
-    expect(await sealedOf(place({ drivers: [driverOf(change)] }))).toMatchObject({
+    ["ingress", { ingress: ["/callback"] }, "declares ingress"],
+    ["a runner image", { runner: { engine: "sandbox", image: "python:3" } }, "a runner image"],
+    ["a runner that is not known", { runner: "hypervisor" }, "a runner that this host does not have"],
+    ["a runner that is described elsewhere", { runner: { file: "./RUNNER.md" } }, "a runner that this host"],
+    [
+      "a pattern that cannot be read",
+      { cli: cliOf({ fs: { read: ["**"], write: [], deny: ["a/../b"] } }) },
+      "a pattern of `sandbox.fs` cannot be used",
+    ],
+  ])("refuses a driver with %s before anything runs, and routes around it", async (_what, change, reason) => {
+    const unable = driverOf(change)
+    expect(await routed(place({ drivers: [unable] }))).toMatchObject({
       code: "sandbox_unavailable",
-      details: { control },
+      details: { route: [{ phase: "capability", reason: expect.stringContaining(reason) }] },
     })
-  })
-
-  it("refuses a pattern that cannot be read instead of passing over it", async () => {
-    const drivers = [driverOf({ cli: cliOf({ fs: { read: ["**"], write: [], deny: ["a/../b"] } }) })]
-    expect(await sealedOf(place({ drivers }))).toMatchObject({ code: "manifest_invalid" })
+    const able = driverOf({ id: "zz-able" })
+    expect(value(await routed(place({ drivers: [unable, able] }))).driver.contract.id).toBe("zz-able")
   })
 })
 

@@ -177,6 +177,7 @@ export const worldOf = ({
         secrets: [],
         actions: [],
         policies: [],
+        unenforced: [],
         failed: [],
         diagnostics: [],
         narrowings: {},

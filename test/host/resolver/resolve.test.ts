@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
 import type { RegisteredDriver } from "../../../src/host/registry/types.ts"
+import { compileArgv } from "../../../src/host/invoke/template.ts"
 import { resolve } from "../../../src/host/resolver/resolve.ts"
 import type {
   AuthStatus,
@@ -95,6 +96,23 @@ const showcase: readonly Case[] = [
 ]
 
 const dropsSeed = sketch("narrow", { entry: { dropInputs: ["seed"] } })
+const needsSeed = ((): RegisteredDriver => {
+  const plain = sketch("needy", { cost: 0 })
+  const argv = compileArgv(
+    ["--n=${input.n}"],
+    { inputs: toolOf().inputs, mapping: { n: { from: "seed" } } },
+    { file: "f", path: "p" },
+  )
+  if (!argv.ok) throw new Error("template")
+  return {
+    ...plain,
+    bindings: plain.bindings.map((each) => ({
+      ...each,
+      argv: argv.program,
+      implementation: { ...each.implementation, mapping: { n: { from: "seed" } } },
+    })),
+  }
+})()
 const cli = sketch("shell", { kind: "cli", cost: 0 })
 // biome-ignore format: a table reads by rows
 const candidates: readonly Case[] = [
@@ -108,9 +126,13 @@ const candidates: readonly Case[] = [
   { name: "lets forbid beat require", drivers: [cli], tool: toolOf({ driverConstraints: { forbid: ["cli"], requireKind: ["cli"] } }), gives: "no_route/kind_forbidden" },
   { name: "reports unsupported inputs when every driver falls for them", drivers: [openai, dropsSeed], call: { input: { prompt: "x", seed: 1 } }, gives: "input_unsupported/input_unsupported" },
   { name: "reports unsupported inputs of the pinned driver although another takes them", drivers: [openai, replicate], call: { input: { prompt: "x", seed: 1 }, pin: "openai-images-http" }, gives: "input_unsupported/input_unsupported" },
-  { name: "does not blame inputs when another driver was only not installed", drivers: [dropsSeed, replicate], call: { input: { prompt: "x", seed: 1 } }, availability: { "replicate-flux-http@1": gone }, gives: "no_route/tool_unavailable" },
+  { name: "does not blame inputs when another driver was only not installed", drivers: [dropsSeed, replicate], call: { input: { prompt: "x", seed: 1 } }, availability: { "replicate-flux-http@1": gone }, gives: "tool_unavailable/tool_unavailable" },
   { name: "judges only the inputs that the caller sent, not filled-in defaults", drivers: [dropsSeed], call: { input: { prompt: "x", seed: 1 }, sentKeys: ["prompt"] }, gives: "narrow@1" },
   { name: "uses a second entry of the driver that takes the input", drivers: [registered(driverOf("two", { implements: [entryOf({ dropInputs: ["seed"] }), entryOf({ costUnitsPerCall: 9 })] }))], call: { input: { prompt: "x", seed: 1 } }, gives: "two@1" },
+  { name: "passes over a driver that cannot do without an input that the call lacks", drivers: [needsSeed, openai], gives: "openai-images-http@1", row: ["needy@1", "candidates", /needs `seed`, which this call does not have/] },
+  { name: "takes that driver where the call has the input", drivers: [needsSeed, openai], call: { input: { prompt: "x", seed: 1 } }, gives: "needy@1" },
+  { name: "names the input that every driver needs", drivers: [needsSeed], gives: "input_invalid/input_needed" },
+  { name: "misses nothing where the question is about the tool", drivers: [needsSeed], call: { input: {}, anyInput: true }, gives: "needy@1" },
   { name: "drops a driver whose mapping does not take a value", drivers: [sketch("m", { entry: { mapping: { n: { from: "prompt", transform: "to_number" } } } })], gives: "no_route/mapping_failed" },
 ]
 
@@ -119,20 +141,23 @@ const withSetup = sketch("set-up", { cost: 2, driver: { setup: [{ id: "token", k
 // biome-ignore format: a table reads by rows
 const capability: readonly Case[] = [
   { name: "treats a driver without known availability as unavailable", drivers: [cli, openai], availability: { "shell@1": undefined }, gives: "openai-images-http@1", row: ["shell@1", "capability", /not known/] },
-  { name: "names the missing program as the reason", drivers: [cli], availability: { "shell@1": gone }, gives: "no_route/tool_unavailable" },
-  { name: "names a version mismatch as the reason", drivers: [cli], availability: { "shell@1": old }, gives: "no_route/version_mismatch" },
+  { name: "names the missing program as the reason", drivers: [cli], availability: { "shell@1": gone }, gives: "tool_unavailable/tool_unavailable" },
+  { name: "names a version mismatch as the reason", drivers: [cli], availability: { "shell@1": old }, gives: "version_mismatch/version_mismatch" },
   { name: "says `several` when the closest rejections differ", drivers: [cli, openai], availability: { "shell@1": gone, "openai-images-http@1": old }, gives: "no_route/several" },
+  { name: "finds no route where one driver needs a login and another is not installed", drivers: [withAuth, cli], availability: { "shell@1": gone }, gives: "no_route/several" },
+  { name: "finds no route where one driver is denied and another of the wrong version", drivers: [sdxl, cli], availability: { "shell@1": old }, policy: { tags: { deny: ["self-hosted"] } }, gives: "no_route/several" },
+  { name: "says that a login is missing where that is so of every candidate", drivers: [withAuth, mistral], gives: "auth_required/auth_required" },
   { name: "treats a missing login state as not logged in", drivers: [withAuth], gives: "auth_required/auth_required", row: ["signed@1", "capability", /needs a login/] },
   { name: "takes a driver that is logged in", drivers: [withAuth], auth: { "signed@1": { state: "authed" } }, gives: "signed@1" },
   { name: "prefers a dearer driver that needs no login", drivers: [withAuth, openai], gives: "openai-images-http@1" },
   ...(["unknown", "unauthed", "logging-in", "expired"] as const).map((state): Case => ({ name: `asks for a login in state ${state}`, drivers: [withAuth], auth: { "signed@1": { state } }, gives: "auth_required/auth_required" })),
-  { name: "drops a driver marked unavailable", drivers: [withAuth], auth: { "signed@1": { state: "unavailable" } }, gives: "no_route/tool_unavailable" },
+  { name: "drops a driver marked unavailable", drivers: [withAuth], auth: { "signed@1": { state: "unavailable" } }, gives: "tool_unavailable/tool_unavailable" },
   { name: "lets a login-only call through without a login", drivers: [withAuth], call: { loginOnly: true }, gives: "signed@1" },
   { name: "asks for set-up steps that were not done", drivers: [withSetup], gives: "setup_required/setup_required" },
   { name: "takes a driver without auth whose set-up is done", drivers: [withSetup], auth: { "set-up@1": { state: "unauthed" } }, gives: "set-up@1" },
-  { name: "asks for the cheapest driver's action when several wait", drivers: [withSetup, withAuth], gives: "auth_required/auth_required" },
-  { name: "does not ask for the login of a driver that the policy denies", drivers: [sketch("signed", { driver: { auth, policyTags: ["x"] } })], policy: { tags: { deny: ["x"] } }, gives: "no_route/policy_violation", row: ["signed@1", "capability", /needs a login, and the policy denies/] },
-  { name: "does not ask for the login of a program that is not there", drivers: [withAuth], availability: { "signed@1": gone }, gives: "no_route/tool_unavailable" },
+  { name: "finds no route where one driver waits for a login and another for set-up", drivers: [withSetup, withAuth], gives: "no_route/several" },
+  { name: "does not ask for the login of a driver that the policy denies", drivers: [sketch("signed", { driver: { auth, policyTags: ["x"] } })], policy: { tags: { deny: ["x"] } }, gives: "policy_violation/policy_violation", row: ["signed@1", "capability", /needs a login, and the policy denies/] },
+  { name: "does not ask for the login of a program that is not there", drivers: [withAuth], availability: { "signed@1": gone }, gives: "tool_unavailable/tool_unavailable" },
   { name: "takes a driver back once its failed check is five minutes old", drivers: [cli], health: { "shell@1": failedAt(0) }, now: 5 * minute, gives: "shell@1" },
   { name: "keeps a driver out one millisecond before that", drivers: [cli], health: { "shell@1": failedAt(0) }, now: 5 * minute - 1, gives: "no_route/health_check_failed_recently" },
   { name: "counts every failed check as recent without a clock", drivers: [cli], health: { "shell@1": failedAt(0) }, gives: "no_route/health_check_failed_recently" },
@@ -144,9 +169,9 @@ const undeclared = sketch("silent", { driver: { regionDeclared: false } })
 // biome-ignore format: a table reads by rows
 const policy: readonly Case[] = [
   { name: "matches tags by case", drivers: [openai], policy: { tags: { deny: ["Third-Party-LLM"] } }, gives: "openai-images-http@1" },
-  { name: "lets deny beat allow", drivers: [sdxl], policy: { tags: { allow: ["pii-safe"], deny: ["self-hosted"] } }, gives: "no_route/policy_violation" },
-  { name: "does not take a claimed tag for a verified one", drivers: [sketch("liar", { driver: { policyTags: ["pii-safe"] }, over: { verifiedTags: [] } })], policy: { tags: { allow: ["pii-safe"] } }, gives: "no_route/policy_violation", row: ["liar@1", "policy", /claims `pii-safe`/] },
-  { name: "denies by a claimed tag all the same", drivers: [sketch("honest", { driver: { policyTags: ["third-party"] }, over: { verifiedTags: [] } })], policy: { tags: { deny: ["third-party"] } }, gives: "no_route/policy_violation" },
+  { name: "lets deny beat allow", drivers: [sdxl], policy: { tags: { allow: ["pii-safe"], deny: ["self-hosted"] } }, gives: "policy_violation/policy_violation" },
+  { name: "does not take a claimed tag for a verified one", drivers: [sketch("liar", { driver: { policyTags: ["pii-safe"] }, over: { verifiedTags: [] } })], policy: { tags: { allow: ["pii-safe"] } }, gives: "policy_violation/policy_violation", row: ["liar@1", "policy", /claims `pii-safe`/] },
+  { name: "denies by a claimed tag all the same", drivers: [sketch("honest", { driver: { policyTags: ["third-party"] }, over: { verifiedTags: [] } })], policy: { tags: { deny: ["third-party"] } }, gives: "policy_violation/policy_violation" },
   { name: "takes an empty allow list for none", drivers: [openai], policy: { tags: { allow: [] } }, gives: "openai-images-http@1" },
   { name: "does not let an undeclared region satisfy a constraint", drivers: [undeclared], policy: { regions: ["global"], globalSatisfiesRegion: true }, gives: "no_route/no_route_in_region", row: ["silent@1", "policy", /declares no region/] },
   { name: "does not let `global` satisfy a constraint by default", drivers: [openai], policy: { regions: ["EU"] }, gives: "no_route/no_route_in_region" },
@@ -180,6 +205,10 @@ const ranking: readonly Case[] = [
   { name: "uses the driver's cost where the entry is silent", drivers: [sketch("a", { driver: { costUnitsPerCall: 1 } }), sketch("b", { cost: 4 })], gives: "a@1" },
   { name: "ranks an undeclared cost of a metered tool behind any declared", drivers: [sketch("a"), sketch("b", { cost: 1e9 })], gives: "b@1" },
   { name: "ranks an undeclared cost of a trivial tool as nothing", drivers: [sketch("a"), sketch("b", { cost: 1 })], tool: toolOf({ costClass: "trivial" }), gives: "a@1" },
+  { name: "takes the cheaper class of equal costs", drivers: [sketch("a", { cost: 1, driver: { costClass: "expensive" } }), sketch("b", { cost: 1, entry: { costClass: "metered" } })], gives: "b@1", row: ["a@1", "rank", /cost class is metered, that of this one expensive/] },
+  { name: "takes a driver that calls itself trivial for free where it names no units", drivers: [sketch("a", { cost: 1 }), sketch("b", { driver: { costClass: "trivial" } })], gives: "b@1" },
+  { name: "does not compare units of two currencies", drivers: [sketch("a", { cost: 1, driver: { currency: "JPY" } }), sketch("b", { cost: 90 })], gives: "b@1", row: ["a@1", "rank", /costs 90 a call, this one 1 in JPY/] },
+  { name: "compares units of one currency, whichever", drivers: [sketch("a", { cost: 9, driver: { currency: "JPY" } }), sketch("b", { cost: 1, entry: { currency: "JPY" } })], gives: "b@1" },
   ...kinds.slice(0, -1).map((kind, index): Case => ({
     name: `puts kind ${kind} before ${kinds[index + 1]}`, drivers: [sketch("a", { kind: kinds[index + 1] ?? "cli", cost: 1 }), sketch("b", { kind, cost: 1 })], gives: "b@1", row: ["a@1", "rank", new RegExp(`kind ${kind} comes before`)],
   })),
@@ -229,7 +258,7 @@ describe("what the resolver hands back", () => {
     expect(!result.ok && result.cause).toMatchObject({
       driver: "signed@1",
       login: { cmd: "x login" },
-      fix: "run `caisson login signed`",
+      fix: expect.stringContaining("use a driver that needs none"),
     })
   })
 
@@ -245,7 +274,7 @@ describe("what the resolver hands back", () => {
     expect(!result.ok && result.cause.fields).toEqual(["negative_prompt", "seed"])
   })
 
-  it("keeps the closest rejections in the cause", () => {
+  it("keeps the rejections of all candidates in the cause", () => {
     const result = resolve(
       inputOf({
         drivers: [dropsSeed, cli, sdxl],
@@ -254,7 +283,7 @@ describe("what the resolver hands back", () => {
         policy: { tags: { deny: ["self-hosted"] } },
       }),
     )
-    expect(!result.ok && result.cause.rejections.map((each) => each.driver)).toEqual(["host-sdxl-sdk@1"])
+    expect(!result.ok && result.cause.rejections.map((each) => each.driver)).toEqual(["host-sdxl-sdk@1", "shell@1"])
   })
 
   it("writes the fields of driver.resolved", () => {
