@@ -157,8 +157,8 @@ export const controls: readonly Control[] = [
       layers("slot.ts", "MS.NOSUID | MS.NODEV | MS.NOEXEC", "MS.NOSUID | MS.NODEV"),
       {
         file: "layers/overlay.ts",
-        find: "MS.NOSUID | MS.NODEV | MS.NOEXEC, options",
-        replace: "MS.NOSUID | MS.NODEV, options",
+        find: "MS.NOSUID | MS.NODEV | MS.NOEXEC, options)",
+        replace: "MS.NOSUID | MS.NODEV, options)",
       },
     ],
     reddens: [
@@ -199,6 +199,22 @@ export const controls: readonly Control[] = [
     name: "settings of the kernel read-only",
     edits: [bwrap(', "--ro-bind", "/proc/sys", "/proc/sys"', "")],
     reddens: ["kernel settings are read-only"],
+  },
+  {
+    name: "the masks over /proc",
+    edits: [bwrap('args.push("--ro-bind", file, path)', ""), bwrap('args.push("--ro-bind", folder, path)', "")],
+    reddens: ["/proc says nothing"],
+  },
+  {
+    name: "the veil over a driver's files",
+    edits: [
+      namespace(
+        "root-view.ts",
+        "showVeiled(source, join(root, inside), root)",
+        "bindReadOnly(source, join(root, inside))",
+      ),
+    ],
+    reddens: ["the mount table does not say"],
   },
   {
     name: "the ipc namespace",

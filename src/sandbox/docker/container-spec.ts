@@ -7,6 +7,7 @@
  */
 import type { ContainerCreateOptions } from "dockerode"
 import type { SandboxProfile } from "../backend.ts"
+import { maskedFiles, maskedFolders, readOnlyInside } from "../proc-masks.ts"
 import { bridgeCalls } from "./job-wire.ts"
 
 export const insideHome = "/home/tool"
@@ -49,22 +50,7 @@ export interface ContainerPlan {
 const PROCESSES_OF_ALL = 16_384
 /** Process 1 is the bridge: it is one process more than the tool's own. */
 const BRIDGE_PROCESSES = 1
-const MASKED = [
-  "/proc/asound",
-  "/proc/acpi",
-  "/proc/kcore",
-  "/proc/keys",
-  "/proc/latency_stats",
-  "/proc/timer_list",
-  "/proc/timer_stats",
-  "/proc/sched_debug",
-  "/proc/scsi",
-  "/proc/interrupts",
-  "/proc/kallsyms",
-  "/sys",
-  "/dev/mqueue",
-]
-const READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
+const MASKED = [...maskedFiles, ...maskedFolders, "/sys", "/dev/mqueue"]
 
 /** The kernel's own defaults for a new network namespace, which engines widen: no low ports, no ping sockets. */
 const SYSCTLS = { "net.ipv4.ip_unprivileged_port_start": "1024", "net.ipv4.ping_group_range": "1 0" }
@@ -154,7 +140,7 @@ export const containerOptions = (profile: SandboxProfile, plan: ContainerPlan): 
       ...{ CgroupnsMode: "private" },
       ...(plan.usernsRemap ? { UsernsMode: "host" } : {}),
       MaskedPaths: MASKED,
-      ReadonlyPaths: READ_ONLY,
+      ReadonlyPaths: [...readOnlyInside],
       ...mountsOf(binds, plan.product),
     },
   }

@@ -10,6 +10,7 @@ import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import { extract } from "tar-stream"
 import type { Executables } from "../backend.ts"
+import { showVeiled } from "../namespace/root-view.ts"
 import { type BuilderNetworkOptions, withBuilderNetwork } from "./builder-network.ts"
 import { type ContainerRoot, LABEL } from "./container-spec.ts"
 import type { ContainerId, Engine, Outcome, Progress } from "./engine.ts"
@@ -130,6 +131,18 @@ export const imageRoots = (
       ensureLayer(engine, runner, layer, network, progress),
     )
   }
+  const bundles = new Map<string, string>()
+  /** A driver's folder by a name that says nothing of the host. */
+  const veiled = (source: string): string => {
+    const known = bundles.get(source)
+    if (known !== undefined) return known
+    const within = join(options.codeDir, `bundle-${bundles.size}`)
+    const own = join(within, "shown")
+    for (const name of ["shown", "workspace", "tmp"]) mkdirSync(join(within, name), { recursive: true, mode: 0o755 })
+    showVeiled(source, own, within)
+    bundles.set(source, own)
+    return own
+  }
   return async (executables) => {
     base ??= openBase()
     const opened = await base
@@ -148,7 +161,9 @@ export const imageRoots = (
     ]
     const view = await ensureView(engine, parent.value, programs, options.user, progress)
     if (!view.ok) return view
-    const folders = Object.fromEntries(Object.entries(executables.bundles).map(([host, inside]) => [inside, host]))
+    const folders = Object.fromEntries(
+      Object.entries(executables.bundles).map(([source, inside]) => [inside, veiled(source)]),
+    )
     return { ok: true, value: { image: view.value, folders, code: opened.value.code } }
   }
 }

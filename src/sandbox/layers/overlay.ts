@@ -9,7 +9,8 @@
 import { chmodSync, chownSync, mkdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { type Identity, LayerUnavailable, type OwnerMaps } from "./owner-maps.ts"
-import { bindMapped, MNT_DETACH, MS, mount, SyscallError, umount } from "../syscalls.ts"
+import { mountOverlay } from "./mount-overlay.ts"
+import { bindMapped, MNT_DETACH, MS, SyscallError, umount } from "../syscalls.ts"
 
 export { type Identity, LayerUnavailable, OwnerMaps } from "./owner-maps.ts"
 
@@ -75,17 +76,17 @@ export const openLayer = async ({ source, at, sandbox, owners }: LayerOptions): 
   }
   if (sandbox !== undefined) chownSync(upper, sandbox.uid, sandbox.gid)
   chmodSync(upper, stat.mode & 0o777)
-  const options = [
-    `lowerdir=${lower}`,
-    `upperdir=${upper}`,
-    `workdir=${work}`,
+  const options = (own: string): string[] => [
+    `lowerdir=${own}/lower`,
+    `upperdir=${own}/upper`,
+    `workdir=${own}/work`,
     "redirect_dir=nofollow",
     "metacopy=off",
     "index=off",
     ...(sandbox === undefined ? ["userxattr"] : []),
   ]
   try {
-    mount("overlay", merged, "overlay", MS.NOSUID | MS.NODEV | MS.NOEXEC, options.join(","))
+    mountOverlay(at, merged, MS.NOSUID | MS.NODEV | MS.NOEXEC, options)
   } catch (error) {
     umount(lower, MNT_DETACH)
     if (!(error instanceof SyscallError)) throw error

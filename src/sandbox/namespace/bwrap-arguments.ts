@@ -5,9 +5,17 @@
  */
 import type { SandboxProfile } from "../backend.ts"
 import type { LayerPaths } from "../layers/slot.ts"
+import type { Masks } from "../proc-masks.ts"
 
 export interface SlotPaths extends LayerPaths {
   readonly root: string
+  readonly blank: Blank
+}
+/** What of /proc is covered, and an empty file and folder to cover it with. */
+export interface Blank {
+  readonly masks: Masks
+  readonly file: string
+  readonly folder: string
 }
 
 export const insideUser = { uid: 1000, gid: 1000, home: "/home/tool" } as const
@@ -36,6 +44,9 @@ export const bwrapArguments = (profile: SandboxProfile, slot: SlotPaths): string
   args.push("--ro-bind", slot.root, "/")
   // bubblewrap leaves settings writable that belong to the call's own namespaces.
   args.push("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
+  const { masks, file, folder } = slot.blank
+  for (const path of masks.files) args.push("--ro-bind", file, path)
+  for (const path of masks.folders) args.push("--ro-bind", folder, path)
   args.push("--dev", "/dev", "--bind", slot.shm, "/dev/shm", "--remount-ro", "/dev")
   args.push("--bind", slot.tmp, "/tmp")
   args.push("--bind", slot.home, insideUser.home)

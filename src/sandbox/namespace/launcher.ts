@@ -6,7 +6,7 @@
  * killed leaves nothing behind. It has no network at all: listeners made for a call are handed to the host.
  * Assumes: started by `launch.ts` with an IPC channel.
  */
-import { readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import type { Server } from "node:net"
 import type { Socket as UdpSocket } from "node:dgram"
 import { join } from "node:path"
@@ -23,6 +23,8 @@ import { type Architecture, compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
 import { closeOnExecFrom, MS, mount, prlimit, RLIMIT, SyscallError } from "../syscalls.ts"
 import { type Identity, OwnerMaps } from "../layers/overlay.ts"
+import { presentMasks } from "../proc-masks.ts"
+import type { Blank } from "./bwrap-arguments.ts"
 import { findGroups } from "./cgroup.ts"
 import { deniedAttempts } from "./denied-attempts.ts"
 import { offerListeners, rolesOf, usualRoles } from "./listeners.ts"
@@ -79,6 +81,7 @@ class Launcher {
   readonly #privileged: boolean
   readonly #identity: Identity | undefined
   readonly #base: string
+  readonly #blank: Blank
   readonly #home = currentNetwork()
   readonly #groups
   readonly #owners = new OwnerMaps()
@@ -94,6 +97,13 @@ class Launcher {
     this.#base = options.base
     mount("tmpfs", this.#base, "tmpfs", MS.NOSUID | MS.NODEV | MS.NOEXEC, "size=64m,mode=0755")
     this.#roots = new RootViews(this.#base)
+    this.#blank = {
+      masks: presentMasks(),
+      file: join(this.#base, "empty-file"),
+      folder: join(this.#base, "empty-folder"),
+    }
+    writeFileSync(this.#blank.file, "", { mode: 0o444 })
+    mkdirSync(this.#blank.folder, { mode: 0o555 })
     this.#groups = findGroups({
       mountinfo: readFileSync("/proc/self/mountinfo", "utf8"),
       selfCgroup: readFileSync("/proc/self/cgroup", "utf8"),
@@ -234,7 +244,7 @@ class Launcher {
         seat,
         profile,
         job,
-        paths: { ...layers.paths, root: sandbox.root },
+        paths: { ...layers.paths, root: sandbox.root, blank: this.#blank },
         identity: this.#identity,
         cancel: sandbox.cancel.signal,
         diskFull: layers.diskFull,

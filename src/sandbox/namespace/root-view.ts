@@ -18,7 +18,8 @@ import {
 } from "node:fs"
 import { basename, dirname, isAbsolute, join, resolve } from "node:path"
 import type { Executables } from "../backend.ts"
-import { MS, mount } from "../syscalls.ts"
+import { mountOverlay } from "../layers/mount-overlay.ts"
+import { MNT_DETACH, MS, mount, SyscallError, umount } from "../syscalls.ts"
 
 /** Folders whose whole content is shown. */
 const libraries = [
@@ -94,6 +95,26 @@ const bindReadOnly = (source: string, target: string): void => {
   mount(source, target, null, MS.BIND | MS.REC, null)
   mount("none", target, null, MS.BIND | MS.REMOUNT | MS.RDONLY | MS.NOSUID | MS.NODEV, null)
 }
+/**
+ * Show a folder of the host without its path: a bind names it in every mountinfo inside, an overlay does not.
+ * `within` holds two empty folders, `workspace` and `tmp`; nothing stays mounted on them.
+ */
+export const showVeiled = (source: string, target: string, within: string): void => {
+  const at = join(within, "workspace")
+  bindReadOnly(source, at)
+  try {
+    mountOverlay(within, target, MS.RDONLY | MS.NOSUID | MS.NODEV, (own) => [
+      `lowerdir=${own}/workspace:${own}/tmp`,
+      "userxattr",
+    ])
+  } catch (error) {
+    // Folders with mounts of their own, and file systems that cannot be stacked, are shown as they are.
+    if (!(error instanceof SyscallError)) throw error
+    bindReadOnly(source, target)
+  } finally {
+    umount(at, MNT_DETACH)
+  }
+}
 const isWithin = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`)
 
 const showLibraries = (root: string): void => {
@@ -168,7 +189,7 @@ export const buildRootView = (root: string, executables: Executables): void => {
   symlinkSync("../tmp", join(root, "var/tmp"))
   for (const [source, inside] of Object.entries(executables.bundles)) {
     makeDir(join(root, inside))
-    bindReadOnly(source, join(root, inside))
+    showVeiled(source, join(root, inside), root)
   }
   const inBundle = (path: string): boolean => Object.keys(executables.bundles).some((folder) => isWithin(path, folder))
   const shown = new Set<string>()

@@ -1,5 +1,6 @@
 /** Reading and writing what belongs to the host. */
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import type { EscapeCase } from "../escape-case.ts"
 import { quoted } from "../programs.ts"
 
@@ -152,5 +153,29 @@ if fd is not None: must_fail("by O_PATH", lambda: os.read(os.open("/proc/self/fd
       symlinkSync(ground.folder, `${workspace}/dir`)
       symlinkSync("/etc/shadow", `${workspace}/abs`)
     },
+  },
+  {
+    name: "/proc says nothing of the kernel's command line, configuration, symbols, devices, keys and locks",
+    language: "python",
+    source: `
+for name in ("bootconfig", "cmdline", "config.gz", "diskstats", "interrupts", "iomem", "ioports", "kallsyms", "key-users", "keys", "locks", "mdstat", "modules", "partitions", "softirqs"):
+    said = may_fail(lambda: get("/proc/" + name))
+    if said: breach("/proc/%s: %r" % (name, said[:60]))
+for name in ("acpi", "asound", "bus", "driver", "dynamic_debug", "fs", "irq", "pressure", "scsi"):
+    listed = may_fail(lambda: os.listdir("/proc/" + name))
+    if listed: breach("/proc/%s: %s" % (name, listed[:5]))
+for name in ("cpuinfo", "meminfo", "stat", "uptime", "filesystems", "mounts", "self/status", "sys/kernel/osrelease", "sys/kernel/random/uuid"):
+    if not get("/proc/" + name): breach("/proc/%s is needed and empty" % name)`,
+  },
+  {
+    name: "the mount table does not say where on the host a driver's files, the workspace and the data folder lie",
+    language: "python",
+    source: `
+print(get("/opt/driver/words").decode())
+for name in ("mountinfo", "mounts", "mountstats"):
+    for line in open("/proc/self/" + name):
+        if "caisson-escape" in line or "caisson-data" in line: breach(line.strip())`,
+    prepare: ({ outside }) => writeFileSync(join(outside, "words"), "of the driver"),
+    profile: ({ outside }) => ({ bundles: { [outside]: "/opt/driver" } }),
   },
 ]
