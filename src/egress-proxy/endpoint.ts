@@ -10,6 +10,7 @@ import { allWritten, handleOf, isUnconnected, type Written, writtenBy } from "./
 
 export interface Endpoint {
   readonly destroyed: boolean
+  readonly writableEnded?: boolean
   /** For ends that are no sockets themselves; see `hasBrokenOff` and `written`. */
   hasBrokenOff?(): boolean
   written?(): Written
@@ -19,13 +20,21 @@ export interface Endpoint {
   off(event: "close", listener: () => void): unknown
 }
 
+const beneathTls = new WeakMap<object, { readonly writableEnded: boolean }>()
+
+/** From now on TLS writes to this connection, and ends it. */
+export const carriesTls = (end: object, tls: { readonly writableEnded: boolean }): void => void beneathTls.set(end, tls)
+
 export function abort(end: Endpoint): void {
   if (end.destroyed) return
-  try {
-    // Throws for what is no TCP socket, and by itself waits for unsent bytes; the second step does not.
-    end.resetAndDestroy?.()
-  } catch {
-    // A Unix socket or a stream has no reset.
+  // A connection that is just being shut down cannot be reset: Node would forget it and leave it open for good.
+  if ((beneathTls.get(end) ?? end).writableEnded !== true) {
+    try {
+      // Throws for what is no TCP socket, and by itself waits for unsent bytes; the second step does not.
+      end.resetAndDestroy?.()
+    } catch {
+      // A Unix socket or a stream has no reset.
+    }
   }
   end.destroy()
 }

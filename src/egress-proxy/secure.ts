@@ -2,16 +2,14 @@
  * TLS ended at the proxy, for hosts that a secret is bound to, and only those.
  *
  * Guarantees: the interceptor gets the client with its whole first flight, dials through the gate only, counts and
- * records through it; it is over when its sockets are. Where a byte budget is set, upstream bytes pass through a
- * counting stream, so that the budget is exact; else they are read off the sockets.
+ * records through it; it is over when its sockets are. Upstream bytes pass through a stream that counts each chunk
+ * before it goes on, so that budgets are exact.
  */
-import type { Socket } from "node:net"
-import { Duplex } from "node:stream"
-import { guarded } from "./boundary.ts"
+import type { Duplex } from "node:stream"
 import { timerMs } from "./deadline.ts"
-import type { Gate, Opened } from "./gate.ts"
-import type { Passage } from "./passages.ts"
+import type { Opened } from "./gate.ts"
 import type { CallAuthority } from "./tls/authority.ts"
+import { carrierOf } from "./tls/carrier.ts"
 import { interceptTls } from "./tls/intercept.ts"
 import type { TunnelOptions } from "./tunnel.ts"
 
@@ -33,14 +31,12 @@ export async function serveIntercepted(
   const { gate, source, protocol, target } = options
   const client = source.socket
   let spare: Open | undefined = opened
-  const upstream = async (): Promise<Socket> => {
+  const upstream = async (): Promise<Duplex> => {
     const next = spare ?? (await gate.open({ protocol, target, client: source, quiet: true }))
     spare = undefined
     if (!next.ok) throw Object.assign(new Error(next.verdict.reason), { code: next.verdict.reason })
     next.upstream.once("close", () => next.passage.finish())
-    if (isBudgeted(gate)) return meteredStream(next.upstream, next.passage) as Socket
-    next.passage.countBySocket(next.upstream)
-    return next.upstream
+    return carrierOf(next.upstream, next.passage)
   }
   client.unshift(early)
   const interception = interceptTls({
@@ -69,38 +65,4 @@ export async function serveIntercepted(
     gate.refuse({ protocol, target, code: "client_tls", rule })
   opened.passage.finish()
   opened.upstream.destroy()
-}
-
-const isBudgeted = (gate: Gate): boolean =>
-  Number.isFinite(gate.policy.source.budgets.bytesOut) || Number.isFinite(gate.policy.source.budgets.bytesIn)
-
-/** The socket as a stream that counts each chunk before it goes on. */
-function meteredStream(socket: Socket, passage: Passage): Duplex {
-  const stream: Duplex = new Duplex({
-    allowHalfOpen: true,
-    read: () => void socket.resume(),
-    write(chunk: Buffer, _encoding, done) {
-      if (!passage.out(chunk.length)) return done(new Error("budget"))
-      if (socket.write(chunk)) return done()
-      socket.once("drain", done)
-    },
-    final(done) {
-      socket.end()
-      done()
-    },
-    destroy(error, done) {
-      socket.destroy()
-      done(error)
-    },
-  })
-  const onData = (chunk: Buffer): void => {
-    if (passage.in(chunk.length) && !stream.push(chunk)) socket.pause()
-  }
-  socket.on(
-    "data",
-    guarded(onData, () => stream.destroy()),
-  )
-  socket.on("end", () => stream.push(null))
-  socket.on("close", () => stream.destroy())
-  return stream
 }

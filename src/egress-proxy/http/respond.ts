@@ -9,6 +9,7 @@ import { type IncomingMessage, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 import { abort } from "../endpoint.ts"
 import type { Passage } from "../passages.ts"
+import { isBrokenOff } from "../tls/carrier.ts"
 import type { Exchange, ForwardResult, Sent } from "./exchange.ts"
 import { isLength, passedHeaders } from "./framing.ts"
 import type { Header } from "./head.ts"
@@ -63,7 +64,10 @@ export async function respond(
   const answer = `${lines.join("\r\n")}\r\n\r\n`
   if (!passage.in(answer.length)) return unsent(passage)
   client.write(answer, "latin1")
-  const complete = await copyBody(response, client, passage, chunked)
+  const toTheEnd = !bodiless && length === undefined && response.headers["transfer-encoding"] === undefined
+  // Node takes a reset for the end of a response that only an end delimits.
+  const isWhole = () => response.complete && !(toTheEnd && isBrokenOff(exchange.upstream))
+  const complete = await copyBody(response, client, passage, chunked, isWhole)
   if (!complete) {
     abort(client)
     return { state: "broken" }
@@ -71,7 +75,13 @@ export async function respond(
   return { state: "answered", reusable }
 }
 
-function copyBody(response: IncomingMessage, client: Duplex, passage: Passage, chunked: boolean): Promise<boolean> {
+function copyBody(
+  response: IncomingMessage,
+  client: Duplex,
+  passage: Passage,
+  chunked: boolean,
+  isWhole: () => boolean,
+): Promise<boolean> {
   return new Promise((resolve) => {
     const onDrain = () => response.resume()
     client.on("drain", onDrain)
@@ -87,8 +97,9 @@ function copyBody(response: IncomingMessage, client: Duplex, passage: Passage, c
     response.on("error", () => {})
     response.on("close", () => {
       client.off("drain", onDrain)
-      if (response.complete && chunked) client.write("0\r\n\r\n")
-      resolve(response.complete && !client.destroyed)
+      const whole = isWhole()
+      if (whole && chunked) client.write("0\r\n\r\n")
+      resolve(whole && !client.destroyed)
     })
   })
 }

@@ -14,6 +14,7 @@ import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls"
 import { guarded } from "../boundary.ts"
+import { abort, carriesTls } from "../endpoint.ts"
 import type { ReasonCode } from "../reasons.ts"
 import type { Verdict } from "../types.ts"
 import type { CallAuthority, Leaf } from "./authority.ts"
@@ -44,7 +45,7 @@ export interface InterceptOptions extends InterceptRules {
   readonly client: Duplex
   readonly authority: CallAuthority
   /** dials raw TCP to what was vetted for `name`; called once for each upstream connection */
-  readonly upstream: () => Promise<Socket>
+  readonly upstream: () => Promise<Duplex>
   /** records one verdict for each request; an allow that was not recorded is not acted on */
   readonly record: (facts: InterceptFacts) => { readonly recorded: boolean; readonly verdict: Verdict }
   /** the caller's own say on a request that passed the rules here: budgets, generations; `allowed` lets it pass */
@@ -110,6 +111,7 @@ export function interceptTls(options: InterceptOptions): Interception {
     secureContext: contextFor(authority.leafFor(name)),
     ALPNProtocols: ["http/1.1"],
   })
+  carriesTls(client, tls)
   let end: InterceptEnd = { end: "closed" }
   let secured = false
   let used = false
@@ -155,13 +157,19 @@ export function interceptTls(options: InterceptOptions): Interception {
     response.end(denied.body)
   }
 
+  /** Not a word of goodbye: the client must not take what it has for the whole. */
+  const breakOff = (): void => {
+    abort(client as Socket)
+    tls.destroy()
+  }
+
   const serve = async (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> => {
     if (response.destroyed) return
     const head = judge(request, false)
     if (!head.ok) return refuse(response, head.refusal, "http")
     if (expectsContinue) response.writeContinue()
     const { placeholders } = options.substitutions
-    const refusal = await relayRequest({ request, response, head, agent, limits, placeholders })
+    const refusal = await relayRequest({ request, response, head, agent, limits, placeholders, breakOff })
     if (refusal !== undefined) refuse(response, refusal, "http")
   }
 

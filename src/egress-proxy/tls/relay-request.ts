@@ -20,6 +20,7 @@ import { createBodyScanner, type BodyScanner } from "../secrets/body.ts"
 import type { HeaderPair } from "../secrets/substitute.ts"
 import { emptyBody } from "../http/framing.ts"
 import { crossing } from "../http/hop-by-hop.ts"
+import { isBrokenOff } from "./carrier.ts"
 import { flatten, pairsOf } from "./headers.ts"
 import { type HeadVerdict, type Refusal, refusalOf } from "./intercept-request.ts"
 import { UpstreamFailure } from "./upstream.ts"
@@ -40,6 +41,8 @@ export interface RelayedRequest {
   readonly agent: Agent
   readonly limits: RelayLimits
   readonly placeholders: readonly string[]
+  /** ends the client's connection so that it looks broken, not finished */
+  readonly breakOff: () => void
 }
 
 export async function relayRequest(relayed: RelayedRequest): Promise<Refusal | undefined> {
@@ -113,7 +116,15 @@ async function exchange(
       answer.statusMessage ?? "",
       flatten(crossing(pairsOf(answer.rawHeaders))),
     )
-    await pipeline(answer, response)
+    const { socket } = answer
+    await pipeline(answer, response, { end: false })
+    if (isToTheEnd(answer, request.method ?? "") && isBrokenOff(socket)) {
+      relayed.breakOff()
+      return undefined
+    }
+    const finished = new Promise<void>((resolve) => response.once("finish", resolve).once("close", resolve))
+    response.end()
+    await finished
     // An upstream may answer before it has read the body; what it did not ask for is not sent.
     if (!request.complete) upstream.destroy()
     return undefined
@@ -122,7 +133,7 @@ async function exchange(
     await sent
     if (stopped !== undefined) return stopped
     if (response.headersSent || response.destroyed) {
-      response.destroy()
+      relayed.breakOff()
       return undefined
     }
     if (timedOut) return { code: "upstream_timeout" }
@@ -132,6 +143,14 @@ async function exchange(
     response.off("close", abandon)
   }
 }
+
+/** Does only the end of the connection tell where this response ends? */
+const isToTheEnd = ({ headers, statusCode }: IncomingMessage, method: string): boolean =>
+  headers["content-length"] === undefined &&
+  headers["transfer-encoding"] === undefined &&
+  method !== "HEAD" &&
+  statusCode !== 204 &&
+  statusCode !== 304
 
 function answerOf(upstream: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {

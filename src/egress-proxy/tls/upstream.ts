@@ -7,10 +7,12 @@
  * Does not: resolve or dial.
  */
 import { Agent, type AgentOptions } from "node:http"
-import type { Socket } from "node:net"
+import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { attempt } from "../boundary.ts"
 import { connect, createSecureContext, rootCertificates, type SecureContext, type TLSSocket } from "node:tls"
+
+import { carrierOf, watchEnd } from "./carrier.ts"
 
 export type UpstreamReason = "upstream_tls" | "connect_failed" | "connect_timeout"
 
@@ -28,7 +30,7 @@ export class UpstreamFailure extends Error {
 export interface UpstreamTls {
   readonly name: string
   /** dials what was vetted: raw TCP */
-  readonly upstream: () => Promise<Socket>
+  readonly upstream: () => Promise<Duplex>
   /** trust anchors beside the public ones */
   readonly verifyCa?: readonly string[] | undefined
   readonly handshakeTimeoutMs: number
@@ -69,10 +71,12 @@ class VettedAgent extends Agent {
 }
 
 export async function connectUpstream(options: UpstreamTls, signal: AbortSignal): Promise<TLSSocket> {
-  const raw = await options.upstream().catch((error: unknown) => {
+  const dialled = await options.upstream().catch((error: unknown) => {
     throw new UpstreamFailure("connect_failed", codeOf(error))
   })
+  const raw = dialled instanceof Socket ? carrierOf(dialled) : dialled
   // An error may come at any time, also while nobody else listens; the close that follows is what counts.
+  if (dialled !== raw) dialled.on("error", () => undefined)
   raw.on("error", () => undefined)
   if (signal.aborted) {
     raw.destroy()
@@ -89,6 +93,7 @@ export async function connectUpstream(options: UpstreamTls, signal: AbortSignal)
       raw.destroy()
       reject(new UpstreamFailure(reason, code))
     }
+    watchEnd(raw, () => socket)
     const socket = connect({
       socket: raw,
       servername: options.name,
