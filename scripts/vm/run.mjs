@@ -65,7 +65,12 @@ const houseDisk = (folder, token) => {
 
 setup({ forTests: true })
 const image = guestImage()
-const folder = mkdtempSync(join(cacheFolder(), "run-"))
+/** Runs that were killed left their folders. */
+for (const name of readdirSync(cacheFolder())) {
+  const pid = /^run-(\d+)-/.exec(name)?.[1]
+  if (pid !== undefined && !existsSync(`/proc/${pid}`)) rmSync(join(cacheFolder(), name), { recursive: true })
+}
+const folder = mkdtempSync(join(cacheFolder(), `run-${process.pid}-`))
 const startedAt = Date.now()
 const clock = () => {
   const seconds = Math.round((Date.now() - startedAt) / 1000)

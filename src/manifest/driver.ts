@@ -82,6 +82,9 @@ function checkKeys(front: JsonObject, kind: DriverKind, context: Context): void 
   }
 }
 
+/** Ends a check that hangs; a busy machine may take seconds to start a program in a sandbox. */
+const VERSION_CHECK_MS = 30_000
+
 function readVersionCheck(front: JsonObject, context: Context): VersionCheck | undefined {
   const block = optionalObject(front, "version_check")
   if (block === undefined) return undefined
@@ -101,7 +104,7 @@ function readVersionCheck(front: JsonObject, context: Context): VersionCheck | u
     cmd: text(block, "cmd"),
     parse: text(block, "parse"),
     range: range.ok ? range.range : text(block, "range"),
-    timeoutMs: optionalNumber(block, "timeout_ms") ?? 5_000,
+    timeoutMs: optionalNumber(block, "timeout_ms") ?? VERSION_CHECK_MS,
   }
 }
 

@@ -8,7 +8,7 @@ import { createHost, readReceipts, verifyChain } from "../../src/host/index.ts"
 import { digestOfFolder, fixtureTools, openFolder } from "./host-world.ts"
 
 const until = async (what: () => boolean): Promise<void> => {
-  for (let tries = 0; tries < 400; tries += 1) {
+  for (let tries = 0; tries < 4_000; tries += 1) {
     if (what()) return
     await pause(25)
   }

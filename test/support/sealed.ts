@@ -14,7 +14,7 @@ import type {
 
 const mebibyte = 1024 * 1024
 export const testLimits: Limits = {
-  wallMs: 20_000,
+  wallMs: 240_000,
   memoryBytes: 512 * mebibyte,
   pids: 64,
   diskBytes: 64 * mebibyte,
@@ -202,7 +202,7 @@ export const strayMounts = (...folders: string[]): string[] =>
     .split("\n")
     .filter((line) => folders.some((folder) => line.includes(folder)) || / \/(run|var\/lib)\/caisson /.test(line))
 
-export const until = async (condition: () => boolean, what: string, milliseconds = 10_000): Promise<void> => {
+export const until = async (condition: () => boolean, what: string, milliseconds = 100_000): Promise<void> => {
   const end = Date.now() + milliseconds
   while (!condition()) {
     if (Date.now() > end) throw new Error(`never came true: ${what}`)

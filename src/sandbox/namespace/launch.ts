@@ -74,6 +74,12 @@ export const namespaceTrouble = (stderr: string): { message: string; fix: string
   }
 }
 
+/** Somebody's signal says nothing about what this machine can do. */
+const killedTooSoon = (signal: string): { message: string; fix: string } => ({
+  message: `the sandbox launcher was killed (${signal}) before it was ready`,
+  fix: "call again; if it happens again, look in the kernel's log for the out-of-memory killer (`dmesg`)",
+})
+
 const needed: readonly { readonly path: string; readonly from: string }[] = [
   { path: bwrapPath, from: "bubblewrap" },
   { path: "/usr/bin/unshare", from: "util-linux" },
@@ -162,10 +168,12 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
   let serial = 0
   let groupFolders: readonly string[] = []
   let ended = false
+  let endedBy: NodeJS.Signals | null = null
   let onEnded: () => void = () => undefined
   const gone = new Promise<void>((resolve) => {
-    child.once("exit", () => {
+    child.once("exit", (_code, signal) => {
       ended = true
+      endedBy = signal
       onEnded()
       for (const { reject } of pending.values())
         reject(new Error(`the sandbox launcher ended: ${stderr.trim() || "no reason given"}`))
@@ -177,7 +185,13 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
   })
   const first = await new Promise<LauncherFacts | Refusal>((resolve) => {
     child.once("error", (error) => resolve({ ok: false, control: "namespaces", ...namespaceTrouble(error.message) }))
-    void gone.then(() => resolve({ ok: false, control: "namespaces", ...namespaceTrouble(stderr.trim()) }))
+    void gone.then(() =>
+      resolve(
+        endedBy === null
+          ? { ok: false, control: "namespaces", ...namespaceTrouble(stderr.trim()) }
+          : { ok: false, control: "launcher", ...killedTooSoon(endedBy) },
+      ),
+    )
     const late = setTimeout(
       () =>
         resolve({

@@ -4,10 +4,12 @@
  * Guarantees: whatever changed in the workspace before `beginSnapshot` returns and is not still changing carries a
  * change time below the baseline; whatever changes afterwards carries one at or above it. On kernels with coarse
  * stamps this waits for the next tick (a few milliseconds), so that fresh files are not taken for conflicts.
- * Assumes: the wall clock is not set back during the call. Leaves nothing in the workspace.
+ * Assumes: the wall clock is not set back during the call. A workspace whose root takes no file lies on a local
+ * file system. Leaves nothing in the workspace.
  */
 import { closeSync, fchmodSync, fstatSync, openSync, constants } from "node:fs"
 import { randomUUID } from "node:crypto"
+import { tmpdir } from "node:os"
 import type { OpenFolder } from "../../folder.ts"
 import { openat2Beneath, unlinkat } from "../../syscalls.ts"
 import { errorCode, openRoot } from "../beneath.ts"
@@ -18,8 +20,6 @@ export interface Baseline {
 }
 
 const O_TMPFILE = 0o20200000
-/** Longest tick of a Linux kernel (HZ=100), doubled. */
-const TICK_NS = 20_000_000n
 
 const PAUSE = new Int32Array(new SharedArrayBuffer(4))
 
@@ -51,8 +51,14 @@ const takeSnapshot = (dir: number): Baseline => {
     fd = openNameless(dir)
   } catch (error) {
     if (!["EACCES", "EROFS", "EPERM"].includes(errorCode(error))) throw error
-    // The root takes no file; folders below may. One tick back is the safe side.
-    return { sinceNs: String(BigInt(Date.now()) * 1_000_000n - TICK_NS) }
+    // The root takes no file; folders below may. Local file systems all stamp with the kernel's one clock, which a busy
+    // or emulated machine may leave far behind the one that programs read.
+    const elsewhere = openRoot(tmpdir())
+    try {
+      fd = openNameless(elsewhere)
+    } finally {
+      closeSync(elsewhere)
+    }
   }
   try {
     const first = fstatSync(fd, { bigint: true }).ctimeNs
