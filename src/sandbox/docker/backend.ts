@@ -16,7 +16,7 @@ import type { Endpoint } from "./discovery.ts"
 import { examineControls } from "./examine.ts"
 import { unfitVariable } from "./job-wire.ts"
 import { park, type ParkFailure } from "./parked.ts"
-import { DEFAULT_BUDGET, type Kind, Pool, type PoolBudget } from "./pool.ts"
+import { DEFAULT_BUDGET, type Kind, Pool, type PoolBudget, type Start } from "./pool.ts"
 import { Prepared } from "./prepared.ts"
 import { openStation, type RootOptions, sandboxUser, type Station } from "./station.ts"
 
@@ -92,9 +92,14 @@ export class DockerBackend implements SandboxBackend {
       key,
       memoryBytes: limits.memoryBytes,
       start: async () => {
-        const root = await station.rootFor(executables)
-        if (!root.ok) return root
-        return park({ ...station, profile, root: root.value })
+        const once = async (): ReturnType<Start> => {
+          const root = await station.rootFor(executables)
+          return root.ok ? park({ ...station, profile, root: root.value }) : root
+        }
+        const first = await once()
+        if (first.ok || first.failure.kind !== "not-found") return first
+        station.forgetRoots()
+        return once()
       },
     }
   }

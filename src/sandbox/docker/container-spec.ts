@@ -6,7 +6,8 @@
  * Nothing of a call is in it: arguments, environment and input go in band, so `docker inspect` shows no secret.
  */
 import type { ContainerCreateOptions } from "dockerode"
-import type { SandboxProfile } from "../backend.ts"
+import type { Executables, SandboxProfile } from "../backend.ts"
+import type { Outcome } from "./engine.ts"
 import { maskedFiles, maskedFolders, readOnlyInside } from "../proc-masks.ts"
 import { bridgeCalls } from "./job-wire.ts"
 
@@ -23,6 +24,12 @@ export interface ContainerRoot {
   readonly folders: Readonly<Record<string, string>>
   /** folder with the bridge's interpreter and text */
   readonly code: string
+}
+/** Makes roots, and remembers what it made at the engine. */
+export interface RootMaker {
+  make(executables: Executables): Promise<Outcome<ContainerRoot>>
+  /** The engine does not have what it had: look again next time. */
+  forget(): void
 }
 export interface ContainerPlaces {
   /** folder holding the bridge's mounts, detached once it is parked */

@@ -11,7 +11,7 @@ import { join } from "node:path"
 import { Readable } from "node:stream"
 import type { Executables } from "../backend.ts"
 import { buildRootView } from "../namespace/root-view.ts"
-import type { ContainerRoot } from "./container-spec.ts"
+import type { ContainerRoot, RootMaker } from "./container-spec.ts"
 import type { Engine, Outcome, Progress } from "./engine.ts"
 import { unmountBelow } from "./ground.ts"
 import { type ImageArchive, imageArchive, type LayerEntry, layerOf } from "./image-archive.ts"
@@ -87,9 +87,7 @@ export interface HostRootOptions {
   readonly progress: Progress
 }
 
-export const hostRoots = (
-  options: HostRootOptions,
-): ((executables: Executables) => Promise<Outcome<ContainerRoot>>) => {
+export const hostRoots = (options: HostRootOptions): RootMaker => {
   const { engine, dir, progress } = options
   const views = new Map<string, HostRoot>()
   const loading = new Map<string, Promise<Outcome<unknown>>>()
@@ -100,7 +98,7 @@ export const hostRoots = (
     progress("loading the empty image")
     return engine.load(Readable.from([bytes]), progress)
   }
-  return async (executables) => {
+  const make = async (executables: Executables): Promise<Outcome<ContainerRoot>> => {
     if (!existsSync(hostInterpreter))
       return { ok: false, failure: { kind: "refused", message: `${hostInterpreter} is missing: install perl-base` } }
     code ??= openRunnerCode(join(dir, "code"), hostInterpreter)
@@ -115,4 +113,5 @@ export const hostRoots = (
     loading.delete(image.id)
     return outcome
   }
+  return { make, forget: () => loading.clear() }
 }

@@ -5,14 +5,14 @@
  * Guarantees: each image is built once and found by content; the bridge's interpreter comes from the same image, so
  * that it fits its libraries. A program that no layer brings is a refusal that names it.
  */
-import { chmodSync, copyFileSync, mkdirSync, writeFileSync } from "node:fs"
+import { chmodSync, copyFileSync, mkdirSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import { extract } from "tar-stream"
 import type { Executables } from "../backend.ts"
 import { showVeiled } from "../namespace/root-view.ts"
 import { type BuilderNetworkOptions, withBuilderNetwork } from "./builder-network.ts"
-import { type ContainerRoot, LABEL } from "./container-spec.ts"
+import { type ContainerRoot, LABEL, type RootMaker } from "./container-spec.ts"
 import type { ContainerId, Engine, Outcome, Progress } from "./engine.ts"
 import type { Removals } from "./removals.ts"
 import { type DriverLayer, ensureLayer, ensureRunner, ensureView, runnerText } from "./images.ts"
@@ -72,7 +72,11 @@ const openCode = async (
     const interpreter = await readInterpreter(engine, created.value)
     if (!interpreter.ok) return interpreter
     mkdirSync(dir, { recursive: true, mode: 0o755 })
-    writeFileSync(join(dir, "perl"), interpreter.value, { mode: 0o755 })
+    // A container may be running the one that is there: it is replaced, never written.
+    const fresh = join(dir, "perl.new")
+    writeFileSync(fresh, interpreter.value)
+    chmodSync(fresh, 0o755)
+    renameSync(fresh, join(dir, "perl"))
     copyFileSync(runnerText("bridge.pl"), join(dir, "bridge.pl"))
     chmodSync(join(dir, "bridge.pl"), 0o644)
     return { ok: true, value: dir }
@@ -83,9 +87,7 @@ const openCode = async (
 
 const isWithin = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`)
 
-export const imageRoots = (
-  options: ImageRootOptions,
-): ((executables: Executables) => Promise<Outcome<ContainerRoot>>) => {
+export const imageRoots = (options: ImageRootOptions): RootMaker => {
   const { engine, progress } = options
   let base: Promise<Outcome<{ runner: string; code: string }>> | undefined
   const openBase = async (): Promise<Outcome<{ runner: string; code: string }>> => {
@@ -143,7 +145,7 @@ export const imageRoots = (
     bundles.set(source, own)
     return own
   }
-  return async (executables) => {
+  const make = async (executables: Executables): Promise<Outcome<ContainerRoot>> => {
     base ??= openBase()
     const opened = await base
     if (!opened.ok) {
@@ -165,5 +167,11 @@ export const imageRoots = (
       Object.entries(executables.bundles).map(([source, inside]) => [inside, veiled(source)]),
     )
     return { ok: true, value: { image: view.value, folders, code: opened.value.code } }
+  }
+  return {
+    make,
+    forget() {
+      base = undefined
+    },
   }
 }

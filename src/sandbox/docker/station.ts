@@ -11,7 +11,7 @@ import { join } from "node:path"
 import type { Executables, Unavailable } from "../backend.ts"
 import { currentNetwork } from "../namespace/netns.ts"
 import { OwnerMaps } from "../layers/overlay.ts"
-import { type ContainerRoot, LABEL } from "./container-spec.ts"
+import { type ContainerRoot, LABEL, type RootMaker } from "./container-spec.ts"
 import { discoverEngine, type Endpoint, parseHost } from "./discovery.ts"
 import { type Engine, type EngineInfo, openEngine, type Outcome } from "./engine.ts"
 import { type EngineWatch, watchEngine } from "./engine-watch.ts"
@@ -26,8 +26,6 @@ import { Removals } from "./removals.ts"
 /** Who tools run as: a user that nothing on the machine belongs to. */
 export const sandboxUser = 1_879_048_191
 
-type MakeRoot = (executables: Executables) => Promise<Outcome<ContainerRoot>>
-
 export interface Station {
   readonly engine: Engine
   readonly info: EngineInfo
@@ -41,7 +39,9 @@ export interface Station {
   readonly usernsRemap: boolean
   readonly homeNetwork: number
   readonly data: string
-  readonly rootFor: MakeRoot
+  readonly rootFor: RootMaker["make"]
+  /** An image that was there is gone (`docker image prune`): roots are looked for, and made, anew. */
+  forgetRoots(): void
   dispose(): Promise<void>
 }
 export interface RootOptions {
@@ -163,7 +163,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
   const roots = new Map<string, Promise<Outcome<ContainerRoot>>>()
 
   const progress = options.progress ?? (() => {})
-  const imageRootsOf = (): MakeRoot =>
+  const imageRootsOf = (): RootMaker =>
     imageRoots({
       engine,
       product: info.product,
@@ -181,7 +181,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
       ...(options.layerFor === undefined ? {} : { layerFor: options.layerFor }),
     })
   const rootfs = options.rootfs ?? (options.layerFor === undefined ? "host" : "image")
-  const makeRoot =
+  const maker =
     rootfs === "host"
       ? hostRoots({
           engine,
@@ -208,7 +208,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
       const key = rootKey(executables)
       let root = roots.get(key)
       if (root === undefined) {
-        root = makeRoot(executables).catch((error: Error) => ({
+        root = maker.make(executables).catch((error: Error) => ({
           ok: false as const,
           failure: {
             kind: "refused" as const,
@@ -221,6 +221,10 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
         })
       }
       return root
+    },
+    forgetRoots() {
+      roots.clear()
+      maker.forget()
     },
     async dispose() {
       watch.dispose()

@@ -15,6 +15,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
+import Docker from "dockerode"
 import { afterAll, expect, it } from "vitest"
 import { openEngine } from "../../../src/sandbox/docker/engine.ts"
 import { mount, umount } from "../../../src/sandbox/syscalls.ts"
@@ -81,6 +82,34 @@ engineSuite("a call whose engine fails", engine, () => {
     expect(next.out).toBe("again\n")
     await next.exited.discard()
     await until(async () => ((await containersOf()) === 0 ? true : undefined))
+  })
+
+  it("is served after `docker image prune -a`, by a host that has been up all the while", async () => {
+    if (own.pid() === undefined) await own.start()
+    await using place = openPlace(own.socket)
+    await (await place.sh("echo before")).exited.discard()
+    await until(async () => ((await containersOf()) === 0 ? true : undefined))
+    const pruned = await new Docker({ socketPath: own.socket }).pruneImages({ filters: { dangling: ["false"] } })
+    expect(pruned.ImagesDeleted?.length).toBeGreaterThan(0)
+    const after = await place.sh("echo after")
+    expect(after.out).toBe("after\n")
+    await after.exited.discard()
+  })
+
+  it("has parked containers that end when they are asked to, and the next call is served all the same", async () => {
+    if (own.pid() === undefined) await own.start()
+    await using place = openPlace(own.socket, { pool: { perProfile: 1 } })
+    await place.backend.warm(profileOf())
+    const api = openEngine({ origin: "given", socketPath: own.socket })
+    const found = await api.list(["dev.caisson.host"])
+    const [parked] = found.ok ? found.value : []
+    if (parked === undefined) throw new Error("nothing is parked")
+    await new Docker({ socketPath: own.socket }).getContainer(parked.id).kill({ signal: "SIGTERM" })
+    await until(async () => {
+      const state = await api.inspect(parked.id)
+      return state.ok && state.value.running ? undefined : true
+    })
+    expect((await place.sh("kill -TERM 1; echo served")).out).toBe("served\n")
   })
 
   it("ends as infrastructure when the engine hangs", async () => {
