@@ -21,27 +21,11 @@ import type { ReasonCode } from "./reasons.ts"
 import { closeAbandonedCalls } from "./receipts/open-calls.ts"
 import { openAuditLog } from "./receipts/log.ts"
 import type { FailedManifest } from "./registry/types.ts"
+import { createTurnstile } from "./turnstile.ts"
 import type { CallOptions, CallRequest, Envelope, Host, HostOptions, UnloadedListing } from "./types.ts"
 
 /** Seen from src/host and from dist/host alike. */
 const catalogue = fileURLToPath(new URL("../../manifests", import.meta.url))
-
-/** At most so many at once; the others wait in the order they came. */
-const createTurnstile = (most: number): (<T>(work: () => Promise<T>) => Promise<T>) => {
-  let inside = 0
-  const waiting: (() => void)[] = []
-  return async (work) => {
-    if (inside >= most) await new Promise<void>((resolve) => waiting.push(resolve))
-    else inside += 1
-    try {
-      return await work()
-    } finally {
-      const next = waiting.shift()
-      if (next === undefined) inside -= 1
-      else next()
-    }
-  }
-}
 
 /** A driver's load failure marks it unavailable and leaves the rest standing (AIP-30 principle 9). */
 const unloadedOf = (failed: FailedManifest): readonly UnloadedListing[] => {
@@ -63,18 +47,19 @@ export const createHost = async (options: HostOptions = {}): Promise<Host> => {
 
 const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   const config = loadConfig(data, options.config)
+  const closing = new AbortController()
   const core = await openCore({
     data,
     config,
     catalogue,
     manifests: options.manifests ?? [],
     warm: options.warm ?? false,
+    closing: closing.signal,
     ...(options.backend === undefined ? {} : { backend: options.backend }),
   })
   const log = openAuditLog(data)
   const nextId = createUlids()
   const turn = createTurnstile(hostLimits.concurrentCalls.value)
-  const closing = new AbortController()
   const running = new Set<Promise<unknown>>()
   let closed: Promise<void> | undefined
   let abandoned: Promise<unknown> | undefined
@@ -120,9 +105,9 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   return Object.freeze({
     data,
     call,
-    why: (request: CallRequest) => open(() => explain(core, requestOf(request))),
-    tools: () => open(() => listTools(core)),
-    drivers: () => open(() => listDrivers(core)),
+    why: (request: CallRequest) => open(() => turn(() => explain(core, requestOf(request)))),
+    tools: () => open(() => turn(() => listTools(core))),
+    drivers: () => open(() => turn(() => listDrivers(core))),
     diagnostics: () => core.registry.diagnostics,
     unloaded: () => core.registry.failed.flatMap(unloadedOf),
     doctor: () => open(async () => (await core.backend()).examine()),

@@ -53,7 +53,10 @@ export const egressBudgets: EgressBudgets = Object.freeze({
 export const hostLimits = Object.freeze({
   inputBytes: limit("admit", 16 * MiB, "input_invalid"),
   contextBytes: limit("admit", MiB, "input_invalid"),
-  concurrentCalls: limit("the host", 64, "the call waits for a place"),
+  concurrentCalls: limit("the host", 64, "the call, listing or question waits for a place"),
+  concurrentProbes: limit("version checks", 4, "the check waits for a place"),
+  probeMs: limit("version checks", 120_000, "waiting included: the driver counts as unavailable, and is asked again"),
+  probeRetryMs: limit("version checks", 60_000, "a check that ran out of time is not run again before"),
   receiptEffects: limit("the receipt", 20_000, "the rest is recorded as a count and a digest of the whole list"),
   receiptHomeEffects: limit(
     "the receipt",

@@ -28,6 +28,7 @@ import { deepFreeze } from "./freeze.ts"
 import { checkArgv, dialect, readCost, readImplementation } from "./implementation.ts"
 import { splitInstall } from "./install.ts"
 import { mendDriver } from "./driver-mend.ts"
+import { limits } from "./limits.ts"
 import { compilePattern } from "./pattern.ts"
 import { liftRuntime, readEgressBudget, readLimits, readRunner } from "./runner.ts"
 import { readSandbox } from "./sandbox.ts"
@@ -82,9 +83,6 @@ function checkKeys(front: JsonObject, kind: DriverKind, context: Context): void 
   }
 }
 
-/** Ends a check that hangs; a busy machine may take seconds to start a program in a sandbox. */
-const VERSION_CHECK_MS = 30_000
-
 function readVersionCheck(front: JsonObject, context: Context): VersionCheck | undefined {
   const block = optionalObject(front, "version_check")
   if (block === undefined) return undefined
@@ -100,11 +98,19 @@ function readVersionCheck(front: JsonObject, context: Context): VersionCheck | u
   const range = parseRange(text(block, "range"))
   if (!range.ok) context.report.error("version-range", "version_check.range", range.message, range.fix)
   else if (range.translated) dialect("version_check.range", text(block, "range"), range.range, context)
+  const asked = optionalNumber(block, "timeout_ms") ?? limits.versionCheckMs
+  if (asked > limits.versionCheckMs)
+    context.report.warn(
+      "version-check-too-long",
+      "version_check.timeout_ms",
+      `${asked} ms is longer than a version check may take; it ends after ${limits.versionCheckMs}`,
+      `write at most ${limits.versionCheckMs}, as in \`timeout_ms: 5000\``,
+    )
   return {
     cmd: text(block, "cmd"),
     parse: text(block, "parse"),
     range: range.ok ? range.range : text(block, "range"),
-    timeoutMs: optionalNumber(block, "timeout_ms") ?? VERSION_CHECK_MS,
+    timeoutMs: Math.min(asked, limits.versionCheckMs),
   }
 }
 

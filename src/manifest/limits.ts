@@ -35,6 +35,8 @@ export const limits = Object.freeze({
   rangeLength: 256,
   /** how much of a program's output is searched for its version */
   versionOutput: 16 * 1024,
+  /** a version check that names no `timeout_ms`, so that a slow or busy machine does not make a program vanish; a longer one is cut to it, with a warning */
+  versionCheckMs: 30_000,
 
   egressEntries: 256,
   egressEntryLength: 300,

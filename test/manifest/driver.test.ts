@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { limits } from "../../src/manifest/limits.ts"
 import { asDriver, cliFront, errors, load, warnings } from "./from-text.ts"
 
 const driver = (parts: Parameters<typeof cliFront>[0], mode: "strict" | "compat" = "compat") =>
@@ -279,5 +280,12 @@ describe("DRIVER.md of other kinds", () => {
     const front =
       "name: M\nid: m-one\ndescription: d\nversion: 1.0.0\nkind: mcp\ntransport: stdio\nserver: { kind: docker, image: x, env: { DB_PASSWORD: hunter2 } }\nimplements: [{ tool: t.one, version: ^1.0.0, metadata: { mcp: { tool_name: q } } }]"
     expect(errors(load("DRIVER.md", front))).toEqual(["plaintext-credential @ server.env.DB_PASSWORD"])
+  })
+
+  it("cuts a version check that may take a day to what one may take, and says so", () => {
+    const front = cliFront().replace('range: ">=1" }', 'range: ">=1", timeout_ms: 86400000 }')
+    const result = load("DRIVER.md", front)
+    expect(asDriver(result).versionCheck?.timeoutMs).toBe(limits.versionCheckMs)
+    expect(warnings(result)).toEqual(["version-check-too-long @ version_check.timeout_ms"])
   })
 })

@@ -3,13 +3,14 @@
  * nothing of what it writes is kept.
  *
  * Guarantees: the program sees less than in a call, never more. A machine that cannot seal it says so instead of
- * running it.
+ * running it. So many run at once and no more, and each is answered within a fixed time, waiting included.
  */
 import { mkdtemp, rm } from "node:fs/promises"
 import { join } from "node:path"
 import type { SandboxBackend, SandboxProfile } from "../../sandbox/backend.ts"
-import { defaultLimits } from "../limits.ts"
-import type { Probe, ProbeRequest } from "../registry/types.ts"
+import { defaultLimits, hostLimits } from "../limits.ts"
+import type { Probe, ProbeRequest, ProbeResult } from "../registry/types.ts"
+import { createTurnstile } from "../turnstile.ts"
 import { insidePath, interpretersOf } from "./seal-programs.ts"
 import { sealEnv } from "./seal-env.ts"
 import { inside } from "./seal-paths.ts"
@@ -48,27 +49,49 @@ export class ProbeNotSealed extends Error {
   }
 }
 
-export const createProbe =
-  (data: string, backend: () => Promise<SandboxBackend>): Probe =>
-  async (request) => {
-    const workspace = await mkdtemp(join(data, "tmp", "probe-"))
-    try {
-      const prepared = await (await backend()).prepare(profileFor(request))
-      if (!prepared.ok) throw new ProbeNotSealed(prepared.message, prepared.fix)
-      await using _prepared = prepared
-      const argv = [insidePath(request), ...request.argv.slice(1)]
-      const exited = await prepared.run({ argv, stdin: new Uint8Array(), workspace }, new AbortController().signal)
-      if (!exited.ok) throw new ProbeNotSealed(exited.message, exited.fix)
-      await using _exited = exited
-      if (exited.ending.by === "infrastructure") throw new ProbeNotSealed(exited.ending.message, "run `caisson doctor`")
-      const decode = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8")
-      return {
-        ran: true,
-        exit: exited.ending.by === "exit" ? exited.ending.code : null,
-        stdout: decode(exited.stdout.bytes),
-        stderr: decode(exited.stderr.bytes),
-      }
-    } finally {
-      await rm(workspace, { recursive: true, force: true })
+const probeOnce = async (
+  data: string,
+  backend: () => Promise<SandboxBackend>,
+  request: ProbeRequest,
+  signal: AbortSignal,
+): Promise<ProbeResult> => {
+  const workspace = await mkdtemp(join(data, "tmp", "probe-"))
+  try {
+    const prepared = await (await backend()).prepare(profileFor(request))
+    if (!prepared.ok) throw new ProbeNotSealed(prepared.message, prepared.fix)
+    await using _prepared = prepared
+    const argv = [insidePath(request), ...request.argv.slice(1)]
+    const exited = await prepared.run({ argv, stdin: new Uint8Array(), workspace }, signal)
+    if (!exited.ok) throw new ProbeNotSealed(exited.message, exited.fix)
+    await using _exited = exited
+    if (exited.ending.by === "infrastructure") throw new ProbeNotSealed(exited.ending.message, "run `caisson doctor`")
+    const decode = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8")
+    return {
+      ran: true,
+      exit: exited.ending.by === "exit" ? exited.ending.code : null,
+      stdout: decode(exited.stdout.bytes),
+      stderr: decode(exited.stderr.bytes),
     }
+  } finally {
+    await rm(workspace, { recursive: true, force: true })
   }
+}
+
+const late: ProbeResult = {
+  ran: false,
+  reason: `it was not done within ${hostLimits.probeMs.value} ms`,
+  fix: "try again when the machine is less busy",
+}
+
+/** `closing`: the host waits no longer. */
+export const createProbe = (data: string, backend: () => Promise<SandboxBackend>, closing: AbortSignal): Probe => {
+  const turn = createTurnstile(hostLimits.concurrentProbes.value)
+  return (request) =>
+    new Promise((resolve, reject) => {
+      const signal = AbortSignal.any([closing, AbortSignal.timeout(hostLimits.probeMs.value)])
+      if (signal.aborted) return resolve(late)
+      signal.addEventListener("abort", () => resolve(late), { once: true })
+      // The place is held until the sandbox is gone, also where nobody waits for the answer any longer.
+      turn(async () => (signal.aborted ? late : probeOnce(data, backend, request, signal))).then(resolve, reject)
+    })
+}

@@ -28,6 +28,8 @@ export interface CoreOptions {
   readonly manifests: readonly string[]
   readonly backend?: NonNullable<HostOptions["backend"]>
   readonly warm: boolean
+  /** aborted when the host does not wait any longer for what is under way */
+  readonly closing: AbortSignal
 }
 
 export interface OpenCore extends HostCore, AsyncDisposable {}
@@ -80,6 +82,7 @@ export const openCore = async ({
   manifests,
   backend: wanted = config.backend,
   warm,
+  closing,
 }: CoreOptions): Promise<OpenCore> => {
   await checkEgress(config)
   await using failed = new AsyncDisposableStack()
@@ -99,7 +102,7 @@ export const openCore = async ({
   ])
   const checker = createAvailability({
     machine: await thisMachine(data),
-    probe: createProbe(data, backend),
+    probe: createProbe(data, backend, closing),
     store: openVersionStore(data),
   })
 

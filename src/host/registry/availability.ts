@@ -2,14 +2,15 @@
  * Whether a driver's program is on this machine, in the version it asks for, and if not, why and what to do.
  *
  * Guarantees: nothing is run here; the version check goes to the injected `probe`, which runs it inside the sandbox. A
- * version is remembered per driver digest and program file (path, mtime, size): a changed manifest or program is checked
- * again, and a check that could not run is never remembered. What is not known is unavailable.
+ * version is remembered per driver digest and program file (path, inode, times, size): a changed manifest or program is
+ * checked again. A check that ran out of time is remembered for a while, one that could not run never. What is not known is unavailable.
  * Does not: install (that is asked for by a person), judge login state.
  */
 import { createHash } from "node:crypto"
 import path from "node:path"
 import type { DriverContract, DriverKind, VersionCheck } from "../../manifest/types.ts"
 import { parseVersionOutput, satisfies } from "../../manifest/version.ts"
+import { hostLimits } from "../limits.ts"
 import type { ReasonCode } from "../reasons.ts"
 import { installFix } from "./install-fix.ts"
 import { type Machine, unmetRequirement } from "./machine.ts"
@@ -102,7 +103,7 @@ const prepareProbe = (
 }
 
 const keyOf = (driver: DriverContract, own: Program, { program }: ProbeRequest): string => {
-  const facts = [own, program].map((each) => [each.path, each.identity.mtimeMs, each.identity.size])
+  const facts = [own, program].map(({ path: at, identity }) => [at, identity])
   return createHash("sha256")
     .update(JSON.stringify([driver.source.digest, facts]))
     .digest("hex")
@@ -110,7 +111,7 @@ const keyOf = (driver: DriverContract, own: Program, { program }: ProbeRequest):
 
 type Checked =
   | { readonly ok: true; readonly version: string }
-  | { readonly ok: false; readonly reason: string; readonly fix: string; readonly remember: boolean }
+  | { readonly ok: false; readonly reason: string; readonly fix: string; readonly remember: "yes" | "a while" | "no" }
 
 const runCheck = async (request: ProbeRequest, check: VersionCheck, probe: Probe): Promise<Checked> => {
   const result = await probe(request)
@@ -119,14 +120,14 @@ const runCheck = async (request: ProbeRequest, check: VersionCheck, probe: Probe
       ok: false,
       reason: `its version check could not be run: ${result.reason}`,
       fix: result.fix,
-      remember: false,
+      remember: "no",
     }
   if (result.exit === null) {
     return {
       ok: false,
       reason: `its version check did not finish within ${check.timeoutMs} ms`,
       fix: "run the check by hand, or raise `version_check.timeout_ms`",
-      remember: false,
+      remember: "a while",
     }
   }
   const parsed = parseVersionOutput(check.parse, result.stdout, result.stderr)
@@ -135,7 +136,7 @@ const runCheck = async (request: ProbeRequest, check: VersionCheck, probe: Probe
     ok: false,
     reason: `its version check exited with ${result.exit}: ${parsed.message}`,
     fix: "correct `version_check` in the driver, or reinstall the program",
-    remember: true,
+    remember: "yes",
   }
 }
 
@@ -154,7 +155,9 @@ export const createAvailability = ({
     if (stored !== undefined) return { ok: true, version: stored }
     const checked = await runCheck(request, check, probe)
     if (checked.ok) await store?.set(key, checked.version)
-    else if (!checked.remember) remembered.delete(key)
+    else if (checked.remember === "no") remembered.delete(key)
+    else if (checked.remember === "a while")
+      setTimeout(() => remembered.delete(key), hostLimits.probeRetryMs.value).unref()
     return checked
   }
 

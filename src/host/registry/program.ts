@@ -25,7 +25,7 @@ const shebangBytes = 256
 const maxInterpreters = 4
 
 type Executable =
-  | { readonly ok: true; readonly path: string; readonly mtimeMs: number; readonly size: number }
+  | { readonly ok: true; readonly path: string; readonly identity: Program["identity"] }
   | { readonly ok: false; readonly reason: string }
 
 const executableAt = (file: string): Executable => {
@@ -36,7 +36,8 @@ const executableAt = (file: string): Executable => {
     const facts = statSync(real)
     if (!facts.isFile()) return { ok: false, reason: "is not a regular file" }
     accessSync(real, constants.X_OK)
-    return { ok: true, path: real, mtimeMs: facts.mtimeMs, size: facts.size }
+    const { mtimeMs, ctimeMs, ino, size } = facts
+    return { ok: true, path: real, identity: { mtimeMs, ctimeMs, ino, size } }
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : ""
     if (code === "EACCES") return { ok: false, reason: "is not executable" }
@@ -119,7 +120,7 @@ const programOf = (
 ): Located => {
   const chain = interpretersOf(file.path, folders)
   if (!chain.ok) return { ok: false, reason: `${found}: ${chain.reason}` }
-  const identity = { mtimeMs: file.mtimeMs, size: file.size }
+  const { identity } = file
   const program = {
     name,
     found,

@@ -91,7 +91,12 @@ export interface Program {
   readonly called?: readonly string[]
   /** set for a vendored program: the driver's folder, which must be visible (read-only) for it to run */
   readonly bundle?: string
-  readonly identity: { readonly mtimeMs: number; readonly size: number }
+  readonly identity: {
+    readonly mtimeMs: number
+    readonly ctimeMs: number
+    readonly ino: number
+    readonly size: number
+  }
 }
 
 export type DriverAvailability =

@@ -141,7 +141,7 @@ export const programOf = (change: Partial<Program> = {}): Program => ({
   found: "/usr/bin/scribe",
   path: "/usr/lib/scribe/scribe",
   interpreters: [],
-  identity: { mtimeMs: 1, size: 1 },
+  identity: { mtimeMs: 1, ctimeMs: 1, ino: 1, size: 1 },
   ...change,
 })
 

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import path from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
@@ -212,7 +212,7 @@ describe("what is remembered", () => {
   it("never remembers a check that could not run", async () => {
     const answers: ProbeResult[] = [
       { ran: false, reason: "x", fix: "y" },
-      { ran: true, exit: null, stdout: "", stderr: "" },
+      { ran: false, reason: "x", fix: "y" },
       { ran: true, exit: 0, stdout: "jq-1.7", stderr: "" },
     ]
     const available = checker({
@@ -246,6 +246,27 @@ describe("what is remembered", () => {
     expect(
       said(await checker({ probe: second.probe, store }).of(jq({ versionCheck: { ...check, range: ">=2" } }))),
     ).toMatch(/^version_mismatch/)
+  })
+
+  it("does not run again at once a check that ran out of time", async () => {
+    const { probe, asked } = answering({ exit: null })
+    const one = checker({ probe })
+    expect([said(await one.of(jq())), said(await one.of(jq()))]).toEqual(
+      Array.from({ length: 2 }, () => expect.stringContaining("did not finish within 500 ms")),
+    )
+    expect(asked.length).toBe(1)
+  })
+
+  it("checks a program anew that was replaced by one of the same size and time", async () => {
+    const { probe, asked } = answering()
+    const one = checker({ probe })
+    utimesSync(path.join(bin, "jq"), 1, 1)
+    await one.of(jq())
+    put("bin/new")
+    renameSync(path.join(bin, "new"), path.join(bin, "jq"))
+    utimesSync(path.join(bin, "jq"), 1, 1)
+    await one.of(jq())
+    expect(asked.length).toBe(2)
   })
 
   it("does not store a failed check", async () => {
