@@ -9,6 +9,7 @@
 import type { Server } from "node:net"
 import type { Socket as UdpSocket } from "node:dgram"
 import type { WriteSet } from "./effects/types.ts"
+import type { FolderIdentity } from "./folder.ts"
 
 export interface Limits {
   readonly wallMs: number
@@ -76,6 +77,8 @@ export interface Job {
   readonly stdin: Uint8Array
   /** absolute path of the workspace on the host, a real directory */
   readonly workspace: string
+  /** which folder that is; absent: the one that the path leads to when the job starts. Another one is never used. */
+  readonly folder?: FolderIdentity
 }
 
 /** Listeners that live inside the call's network namespace and are served from outside it. */
@@ -125,7 +128,7 @@ export interface SandboxBackend extends AsyncDisposable {
   /** All that does not need the call. */
   prepare(profile: SandboxProfile): Promise<PreparedSandbox | Unavailable>
   /** Finish or undo what a crashed host left, for this workspace. Called before anything else touches it. */
-  recover(workspace: string): Promise<void>
+  recover(workspace: string | FolderIdentity, cancel?: AbortSignal): Promise<void>
   /** Prove each control with a canary that must fail. */
   examine(): Promise<readonly ControlReport[]>
 }

@@ -26,6 +26,9 @@ export class FolderReplaced extends Error {
   }
 }
 
+/** The wait for another commit on the folder was too long, or ended by the caller. */
+export class LockWaitEnded extends Error {}
+
 export class OpenFolder implements Disposable {
   readonly fd: number
   readonly identity: FolderIdentity
@@ -82,6 +85,12 @@ export const reopenFolder = (identity: FolderIdentity): OpenFolder => {
   if (isSameFolder(found, identity)) return new OpenFolder(fd, identity)
   closeSync(fd)
   throw new FolderReplaced(identity.path)
+}
+
+/** What a path leads to now. Throws where that is no folder that this user may read. */
+export const lookAt = (path: string): FolderIdentity => {
+  using folder = openFolder(path)
+  return folder.identity
 }
 
 /** Does the path still lead to the folder that is held? */

@@ -2,16 +2,14 @@
  * Step 1: is this a call at all? Tool and version, input, context, user, workspace.
  *
  * Guarantees: what leaves here is valid against the contract, copied and frozen, so that a caller who changes its
- * object later changes nothing. The workspace is a real folder that neither holds the data folder or the config nor
- * lies in the data folder. Messages name fields, never values.
+ * object later changes nothing. The workspace is open (`workspace.ts`), and the caller closes it. Messages name fields,
+ * never values.
  */
-import { accessSync, constants, realpathSync, statSync } from "node:fs"
-import { basename, dirname, resolve } from "node:path"
+import { basename, dirname } from "node:path"
 import { nearest, shown } from "../../manifest/diagnostics.ts"
 import { deepFreeze } from "../../manifest/freeze.ts"
 import { compileSchema } from "../../manifest/json-schema.ts"
 import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
-import { isWithin } from "../data/folder.ts"
 import { isUserId, osUser } from "../data/os-user.ts"
 import { brokenManifest, type Failure } from "../invoke/failure.ts"
 import { checkWorkspacePaths } from "../invoke/workspace-path.ts"
@@ -19,6 +17,7 @@ import { hostLimits } from "../limits.ts"
 import type { Registry } from "../registry/types.ts"
 import type { HostCore } from "./core.ts"
 import type { Admitted, Requested, Step } from "./steps.ts"
+import { openWorkspace } from "./workspace.ts"
 
 /** A library's or a wire's caller may send anything; what is not text must not reach a path or a receipt. */
 const TEXTS = ["user", "workspace", "driver", "unreadable"] as const
@@ -124,58 +123,6 @@ const readContext = (
   }
 }
 
-const readWorkspace = (core: HostCore, named: string | undefined): Step<string> => {
-  const wanted = resolve(named ?? ".")
-  let workspace: string
-  try {
-    workspace = realpathSync.native(wanted)
-    if (!statSync(workspace).isDirectory())
-      return refuse("not_found", `the workspace ${wanted} is not a folder`, {}, "name a folder")
-  } catch {
-    return refuse("not_found", `there is no folder ${wanted} to use as the workspace`, {}, "name a folder that exists")
-  }
-  try {
-    accessSync(workspace, constants.R_OK | constants.X_OK)
-  } catch {
-    return refuse(
-      "not_found",
-      `the workspace ${workspace} is closed to this user`,
-      {},
-      "name a folder that you can read",
-    )
-  }
-  if (isWithin(core.data, workspace))
-    return refuse(
-      "policy_violation",
-      `the workspace ${workspace} holds this host's data folder ${core.data}`,
-      {},
-      "use a folder beside it, or set CAISSON_DATA to a folder elsewhere",
-    )
-  if (isWithin(workspace, core.data))
-    return refuse(
-      "policy_violation",
-      `the workspace ${workspace} lies in this host's data folder`,
-      {},
-      "use a folder elsewhere",
-    )
-  if (core.config.file !== undefined && isWithin(core.config.file, workspace))
-    return refuse(
-      "policy_violation",
-      `the workspace ${workspace} holds this host's config ${core.config.file}`,
-      {},
-      "move the config out of the workspace",
-    )
-  const roots = core.config.workspaces
-  if (roots !== undefined && !roots.some((root) => isWithin(workspace, root)))
-    return refuse(
-      "unauthorised",
-      `the workspace ${workspace} is in none of the folders that the operator's \`workspaces\` names`,
-      {},
-      "use a workspace in one of them, or ask the operator",
-    )
-  return { ok: true, value: workspace }
-}
-
 /** `anyInput`: the question is about the tool, not about one input, so an absent input is not held against it. */
 export const admit = (core: HostCore, requested: Requested, anyInput = false): Step<Admitted> => {
   const { request } = requested
@@ -209,7 +156,7 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
   const user = request.user ?? osUser()
   if (!isUserId(user))
     return refuse("input_invalid", "`user` is not a user id", { field: "user" }, "use letters, digits, and . _ @ -")
-  const workspace = readWorkspace(core, request.workspace)
+  const workspace = openWorkspace(core, request.workspace)
   if (!workspace.ok) return workspace
   return {
     ok: true,
@@ -220,7 +167,9 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
       ...(skipped ? { anyInput: true } : {}),
       ...context.value,
       ...(pin === undefined ? {} : { pin }),
-      workspace: workspace.value,
+      workspace: workspace.value.folder.path,
+      folder: workspace.value.folder,
+      kept: workspace.value.kept,
       user,
       plan: request.plan === true,
     },

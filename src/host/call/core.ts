@@ -1,6 +1,7 @@
 /** What the steps of a call may use of the host. Everything here outlives the call. */
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { Channel, Denial, SandboxBackend } from "../../sandbox/backend.ts"
+import type { FolderIdentity } from "../../sandbox/folder.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import type { DriverAvailability, Program, RegisteredDriver, Registry } from "../registry/types.ts"
 import type { HealthStatus } from "../resolver/types.ts"
@@ -9,6 +10,13 @@ import type { HealthStatus } from "../resolver/types.ts"
 export interface ServedEgress extends AsyncDisposable {
   serve(channel: Channel): void
   denials(): readonly Denial[]
+}
+
+/** A folder, or with `file` a file, by its real path. */
+export interface InUse {
+  readonly path: string
+  readonly what: string
+  readonly file: boolean
 }
 
 export interface HostCore {
@@ -24,5 +32,7 @@ export interface HostCore {
   backend(): Promise<SandboxBackend>
   egressProxy(policy: EgressPolicy): Promise<ServedEgress>
   /** what a crashed commit of any process left in this workspace is finished or undone, before each call on it */
-  recover(workspace: string): Promise<void>
+  recover(workspace: FolderIdentity, cancel: AbortSignal): Promise<void>
+  /** what this host reads or runs: no call may write there, whatever its contract says */
+  readonly inUse: readonly InUse[]
 }

@@ -47,6 +47,7 @@ export const explain = async (core: HostCore, requested: Requested): Promise<Why
   })
   const admitted = admit(core, requested, true)
   if (!admitted.ok) return ended(admitted)
+  using _workspace = admitted.value.folder
   const asked = authorize(core, admitted.value)
   // A call that waits for approval still has a route and a profile, and they are what an approver wants to see.
   const approved =

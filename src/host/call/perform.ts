@@ -48,6 +48,7 @@ const walk = async (core: HostCore, requested: Requested, trail: Trail, scope: A
   const admitted = admit(core, requested)
   trail.mark("admit", admitted.ok ? admitted.value : undefined)
   if (!admitted.ok) return admitted
+  scope.use(admitted.value.folder)
   const authorized = await authorizeAsking(core, admitted.value)
   trail.mark("authorize", authorized.ok ? authorized.value : undefined)
   if (!authorized.ok) return authorized

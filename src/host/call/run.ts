@@ -6,7 +6,8 @@
  * the driver's home as the attempt before left it. What earlier attempts were denied stays in the account.
  */
 import { setTimeout as pause } from "node:timers/promises"
-import { callErrorOf } from "../invoke/failure.ts"
+import { FolderReplaced, LockWaitEnded } from "../../sandbox/folder.ts"
+import { callErrorOf, type Failure } from "../invoke/failure.ts"
 import { afterFailure } from "../invoke/retry.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import { attempt } from "./attempt.ts"
@@ -24,15 +25,28 @@ const within = (sealed: Sealed, leftMs: number): Sealed => ({
   }),
 })
 
-const cancelled: Step<never> = {
+const cancelled: Failure = {
   ok: false,
   code: "cancelled",
   message: "the call was cancelled; nothing was committed",
   details: {},
 }
 
+/** What a crashed commit left is finished or undone first; undefined when the workspace is whole. */
+const makeWhole = async (core: HostCore, { folder, signal }: Sealed): Promise<Failure | undefined> => {
+  try {
+    await core.recover(folder.identity, signal)
+    return undefined
+  } catch (error) {
+    if (signal.aborted) return cancelled
+    if (!(error instanceof FolderReplaced) && !(error instanceof LockWaitEnded)) throw error
+    return { ok: false, code: "conflict", message: `${error.message}; nothing was run`, details: {} }
+  }
+}
+
 export const run = async (core: HostCore, sealed: Sealed, scope: AsyncDisposableStack): Promise<Step<Judged>> => {
-  await core.recover(sealed.workspace)
+  const unfit = await makeWhole(core, sealed)
+  if (unfit !== undefined) return unfit
   const started = performance.now()
   let denied: readonly Denial[] = []
   let homes: readonly HomeOutcome[] = []

@@ -50,7 +50,7 @@ export const profileDigest = (profile: SandboxProfile): string =>
   })
 
 const jobFor = (signedIn: SignedIn, cli: CliSpec): Step<{ job: Job; format: Sealed["format"] }> => {
-  const { route, context, workspace, tool } = signedIn
+  const { route, context, workspace, folder, tool } = signedIn
   const { binding, implementation, mappedInput } = route
   const values = { input: mappedInput, context }
   const expanded = binding.argv === undefined ? { ok: true as const, argv: [] } : expandArgv(binding.argv, values)
@@ -62,7 +62,15 @@ const jobFor = (signedIn: SignedIn, cli: CliSpec): Step<{ job: Job; format: Seal
   const own = withJsonFlag(expanded.argv, cli.output, format, binding.argv?.positionalFrom ?? Number.POSITIVE_INFINITY)
   return {
     ok: true,
-    value: { job: { argv: [insidePath(signedIn), ...cli.binArgs, ...own], stdin: stdin.bytes, workspace }, format },
+    value: {
+      job: {
+        argv: [insidePath(signedIn), ...cli.binArgs, ...own],
+        stdin: stdin.bytes,
+        workspace,
+        folder: folder.identity,
+      },
+      format,
+    },
   }
 }
 

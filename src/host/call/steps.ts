@@ -6,11 +6,13 @@ import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { JsonObject, JsonValue, OutputFormat, RetryRule, ToolContract } from "../../manifest/types.ts"
 import type { CommitResult, Denial, ExitedSandbox, Job, SandboxProfile } from "../../sandbox/backend.ts"
 import type { Effect } from "../../sandbox/effects/types.ts"
+import type { OpenFolder } from "../../sandbox/folder.ts"
 import type { EffectiveTimeout } from "../invoke/retry.ts"
 import type { Failure } from "../invoke/failure.ts"
 import type { Program, RegisteredDriver } from "../registry/types.ts"
 import type { Resolution } from "../resolver/types.ts"
 import type { CallOptions, CallRequest, ReportedEffect } from "../types.ts"
+import type { KeptPath } from "./workspace.ts"
 
 export type Step<T> = { readonly ok: true; readonly value: T } | Failure
 
@@ -34,8 +36,12 @@ export interface Admitted extends Requested {
   readonly context: JsonObject
   readonly pin?: string
   readonly regions?: readonly string[]
-  /** real path of a folder */
+  /** real path of the workspace when it was opened, for words and names */
   readonly workspace: string
+  /** the workspace itself; whoever admitted the call closes it */
+  readonly folder: OpenFolder
+  /** what in the workspace is the host's while it runs */
+  readonly kept: readonly KeptPath[]
   readonly user: string
   readonly plan: boolean
 }

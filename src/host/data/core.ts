@@ -4,9 +4,12 @@
  * Guarantees: opening reads manifests, or what is known of them, and nothing else; the backend is made at first need and disposed of with this.
  * A workspace is made whole before each call on it, whoever left it half-way.
  */
+import { join, resolve } from "node:path"
+import { fileURLToPath } from "node:url"
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { SandboxBackend } from "../../sandbox/backend.ts"
-import type { HostCore, ServedEgress } from "../call/core.ts"
+import type { FolderIdentity } from "../../sandbox/folder.ts"
+import type { HostCore, InUse, ServedEgress } from "../call/core.ts"
 import { createProbe, ProbeNotSealed } from "../call/probe.ts"
 import { HostStartError } from "../config/start-error.ts"
 import type { OperatorConfig } from "../config/types.ts"
@@ -75,6 +78,18 @@ const checkEgress = async ({ file, egress }: OperatorConfig): Promise<void> => {
   }
 }
 
+/** The parts of this package that it runs from; a clone may hold workspaces beside them. */
+const CODE = ["bin", "dist", "src", "schemas", "node_modules"] as const
+
+const inUseBy = (manifests: readonly string[]): readonly InUse[] => {
+  const own = fileURLToPath(new URL("../../..", import.meta.url))
+  return [
+    ...manifests.map((path) => ({ path: resolve(path), what: "manifests", file: false })),
+    ...CODE.map((name) => ({ path: join(own, name), what: "its own code", file: false })),
+    { path: join(own, "package.json"), what: "its own code", file: true },
+  ]
+}
+
 export const openCore = async ({
   data,
   config,
@@ -116,7 +131,8 @@ export const openCore = async ({
     }
   }
 
-  const recover = async (workspace: string): Promise<void> => (await backend()).recover(workspace)
+  const recover = async (workspace: FolderIdentity, cancel: AbortSignal): Promise<void> =>
+    (await backend()).recover(workspace, cancel)
 
   const health = new Map<string, HealthStatus>()
   failed.move()
@@ -130,6 +146,7 @@ export const openCore = async ({
       return located.ok ? located.program : undefined
     },
     health: () => health,
+    inUse: inUseBy([catalogue, ...config.manifests, ...manifests]),
     backend,
     egressProxy: serveEgress,
     recover,

@@ -8,6 +8,7 @@
  */
 import { createHash } from "node:crypto"
 import type { ControlReport, PreparedSandbox, SandboxBackend, SandboxProfile, Unavailable } from "../backend.ts"
+import type { FolderIdentity } from "../folder.ts"
 import { Transactions } from "../layers/transactions.ts"
 import { compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
@@ -166,8 +167,8 @@ export class DockerBackend implements SandboxBackend {
   get readyContainers(): number {
     return this.#pool.readyCount
   }
-  recover(workspace: string): Promise<void> {
-    return this.#transactions.recover(workspace)
+  recover(workspace: string | FolderIdentity, cancel?: AbortSignal): Promise<void> {
+    return this.#transactions.recover(workspace, cancel)
   }
   async examine(): Promise<readonly ControlReport[]> {
     return examineControls(this, await this.station())

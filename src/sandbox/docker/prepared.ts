@@ -3,9 +3,9 @@
  *
  * Guarantees: a container runs one job; one that ran nothing, or could not, is let go of at once.
  */
-import { realpathSync, statSync } from "node:fs"
 import type { ExitedSandbox, Job, PreparedSandbox, SandboxProfile, Unavailable } from "../backend.ts"
 import { denialsOf } from "../denials.ts"
+import { type FolderIdentity, lookAt } from "../folder.ts"
 import { layerRefusal, openLayers, type OpenLayers } from "../layers/call-layers.ts"
 import type { OwnerMaps } from "../layers/overlay.ts"
 import type { Transactions } from "../layers/transactions.ts"
@@ -45,7 +45,7 @@ interface Attached {
   readonly terminal: Terminal | undefined
 }
 
-const attach = async (options: PreparedOptions, workspace: string): Promise<Attached> => {
+const attach = async (options: PreparedOptions, workspace: FolderIdentity): Promise<Attached> => {
   const { parked, profile, user, owners, blank } = options
   const layers = await openLayers({
     at: parked.berth.slot,
@@ -54,7 +54,7 @@ const attach = async (options: PreparedOptions, workspace: string): Promise<Atta
     identity: { uid: user, gid: user },
     owners,
     blank,
-    transactions: await options.transactions.forCall(workspace, profile.home?.dir),
+    transactions: await options.transactions.forCall(workspace.path, profile.home?.dir),
   })
   try {
     const { paths } = layers
@@ -96,10 +96,9 @@ export class Prepared implements PreparedSandbox {
           fix: "remove it",
         })
       }
-      let workspace: string
+      let workspace: FolderIdentity
       try {
-        workspace = realpathSync(job.workspace)
-        if (!statSync(workspace).isDirectory()) throw new Error("it is not a folder")
+        workspace = job.folder ?? lookAt(job.workspace)
       } catch (error) {
         return giveUp(unusable(job.workspace, error))
       }

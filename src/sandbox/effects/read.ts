@@ -12,7 +12,8 @@
  * Does not: report owners (the sandbox cannot change them, and an idmapped lower shows others), timestamps alone, or
  * attributes of the layer's root itself.
  */
-import { closeSync, lstatSync, openSync, readdirSync, readlinkSync, constants, type Stats } from "node:fs"
+import { closeSync, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, constants, type Stats } from "node:fs"
+import type { OpenFolder } from "../folder.ts"
 import { entry, errorCode, lstatIn, namesIn, openDir, openFile, openRoot, withDir } from "./beneath.ts"
 import { digestBytes, digestFd } from "./digest.ts"
 import { DEFAULT_LAYER_LIMITS, LayerRefused, type LayerLimits } from "./limits.ts"
@@ -25,7 +26,7 @@ import { overlayValue, readAttributes, sameXattrs, type EntryAttributes, type Xa
 
 export interface ReadOptions {
   /** the real folder that the overlay's lower layer shows */
-  readonly lower: string
+  readonly lower: string | OpenFolder
   readonly upper: string
   /** which attribute namespace the overlay was mounted with */
   readonly xattrPrefix: XattrPrefix
@@ -92,13 +93,14 @@ class LayerReader {
 
   constructor(options: ReadOptions, limits: LayerLimits) {
     const upper = lstatSync(options.upper)
-    const lower = lstatSync(options.lower)
+    this.#lower = openRoot(options.lower)
+    const lower = fstatSync(this.#lower)
     if (upper.dev === lower.dev && upper.ino === lower.ino) {
+      this.close()
       throw new LayerRefused("same-directory", "the layer and the folder below it are the same directory")
     }
     this.#options = options
     this.#limits = limits
-    this.#lower = openRoot(options.lower)
   }
 
   close(): void {

@@ -10,6 +10,7 @@ import { statfsSync } from "node:fs"
 import type { CommitResult, SandboxProfile, Unavailable } from "../backend.ts"
 import { type Baseline, beginSnapshot, commitLayer, LayerRefused, readWriteSet } from "../effects/index.ts"
 import type { WriteSet } from "../effects/types.ts"
+import { type FolderIdentity, FolderReplaced, type OpenFolder, openFolder, reopenFolder } from "../folder.ts"
 import { globFilter, hideFromView } from "../view.ts"
 import { type Identity, type Layer, LayerUnavailable, type OwnerMaps } from "./overlay.ts"
 import { type LayerPaths, openSlot, type Slot } from "./slot.ts"
@@ -27,8 +28,8 @@ export interface LayerTransactions {
 export interface CallLayersOptions {
   /** a path that is free, in a folder of the caller's */
   readonly at: string
-  /** real path of the workspace */
-  readonly workspace: string
+  /** the workspace as it was admitted; another folder at its path is refused */
+  readonly workspace: FolderIdentity
   readonly profile: SandboxProfile
   /** as root: who the sandbox runs as */
   readonly identity: Identity | undefined
@@ -61,21 +62,23 @@ export interface SealedLayers {
 
 /** One folder's layer together with what its commit needs. */
 interface Tracked {
+  /** held open from the layer's mounting to its end */
+  readonly folder: OpenFolder
   readonly layer: Layer
   readonly since: Baseline
   readonly txRoot: string
 }
 
-const readLayer = ({ source, upper, xattrPrefix }: Layer): Promise<WriteSet> =>
-  readWriteSet({ lower: source, upper, xattrPrefix })
+const readLayer = ({ folder, layer: { upper, xattrPrefix } }: Tracked): Promise<WriteSet> =>
+  readWriteSet({ lower: folder, upper, xattrPrefix })
 
 const commitTracked = (
-  { layer: { source, upper, xattrPrefix }, since, txRoot }: Tracked,
+  { folder, layer: { upper, xattrPrefix }, since, txRoot }: Tracked,
   writeSet: WriteSet,
   only?: (path: string) => boolean,
 ): Promise<CommitResult> =>
   commitLayer({
-    workspace: source,
+    workspace: folder,
     upper,
     writeSet,
     txRoot,
@@ -92,8 +95,8 @@ const keptOf = ({ effects }: WriteSet, keep: (path: string) => boolean): WriteSe
 
 const sealed = async (slot: Slot, workspace: Tracked, home: Tracked | undefined, patterns: readonly string[]) => {
   slot.seal()
-  const writes = await readLayer(workspace.layer)
-  const homeWrites = home === undefined ? undefined : await readLayer(home.layer)
+  const writes = await readLayer(workspace)
+  const homeWrites = home === undefined ? undefined : await readLayer(home)
   const keep = globFilter(patterns)
   const layers: SealedLayers = {
     writes,
@@ -115,13 +118,24 @@ const sealed = async (slot: Slot, workspace: Tracked, home: Tracked | undefined,
 }
 
 export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers> => {
-  const { workspace, profile, transactions } = options
+  const { profile, transactions } = options
+  using failed = new DisposableStack()
+  const workspace = failed.use(reopenFolder(options.workspace))
+  const homeFolder = profile.home === undefined ? undefined : failed.use(openFolder(profile.home.dir))
   const since = beginSnapshot(workspace)
-  const homeSince = profile.home === undefined ? undefined : beginSnapshot(profile.home.dir)
-  const slot = await openSlot(options)
+  const homeSince = homeFolder === undefined ? undefined : beginSnapshot(homeFolder)
+  const mounted = await openSlot({ ...options, workspace: workspace.here })
+  const folders = failed.move()
+  const slot: Slot = {
+    ...mounted,
+    dispose() {
+      mounted.dispose()
+      folders.dispose()
+    },
+  }
   try {
     hideFromView({
-      source: workspace,
+      source: workspace.here,
       merged: slot.workspace.merged,
       view: profile.view,
       write: profile.write,
@@ -131,11 +145,11 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
     slot.dispose()
     throw error
   }
-  const own: Tracked = { layer: slot.workspace, since, txRoot: transactions.workspace }
+  const own: Tracked = { folder: workspace, layer: slot.workspace, since, txRoot: transactions.workspace }
   const home: Tracked | undefined =
-    slot.home === undefined || homeSince === undefined || transactions.home === undefined
+    slot.home === undefined || homeFolder === undefined || homeSince === undefined || transactions.home === undefined
       ? undefined
-      : { layer: slot.home, since: homeSince, txRoot: transactions.home }
+      : { folder: homeFolder, layer: slot.home, since: homeSince, txRoot: transactions.home }
   return {
     paths: slot.paths,
     diskFull() {
@@ -151,6 +165,13 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
 export const layerRefusal = (error: unknown): Unavailable | undefined => {
   if (error instanceof LayerUnavailable)
     return { ok: false, control: "workspace-layer", message: error.message, fix: error.fix }
+  if (error instanceof FolderReplaced)
+    return {
+      ok: false,
+      control: "workspace",
+      message: error.message,
+      fix: "call again when the folder stays in its place",
+    }
   if (error instanceof LayerRefused)
     return {
       ok: false,

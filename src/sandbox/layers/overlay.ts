@@ -6,7 +6,7 @@
  * user, so that its private files work without the sandbox being root.
  * Assumes: mount rights in the calling process's mount namespace.
  */
-import { chmodSync, chownSync, mkdirSync, readFileSync, statSync } from "node:fs"
+import { chmodSync, chownSync, mkdirSync, readFileSync, realpathSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { type Identity, LayerUnavailable, type OwnerMaps } from "./owner-maps.ts"
 import { mountOverlay } from "./mount-overlay.ts"
@@ -15,7 +15,7 @@ import { bindMapped, MNT_DETACH, MS, SyscallError, umount } from "../syscalls.ts
 export { type Identity, LayerUnavailable, OwnerMaps } from "./owner-maps.ts"
 
 export interface Layer {
-  /** the real folder */
+  /** the real folder, by a path that leads to it in this process */
   readonly source: string
   readonly upper: string
   /** where the layer is seen as a whole, while mounted */
@@ -45,7 +45,7 @@ export interface LayerOptions {
 }
 
 export const openLayer = async ({ source, at, sandbox, owners }: LayerOptions): Promise<Layer> => {
-  const below = mountsBelow(readFileSync("/proc/self/mountinfo", "utf8"), source)
+  const below = mountsBelow(readFileSync("/proc/self/mountinfo", "utf8"), realpathSync.native(source))
   if (below.length > 0) {
     throw new LayerUnavailable(
       `other filesystems are mounted below the workspace: ${below.slice(0, 3).join(", ")}`,

@@ -3,8 +3,8 @@
  *
  * Guarantees: one transaction root for all hosts and backends of a data folder, so that each recovers what any other left.
  */
-import { realpathSync } from "node:fs"
 import { chooseTxRoot, possibleTxRoots, recoverWorkspace } from "../effects/index.ts"
+import { type FolderIdentity, openFolder, reopenFolder } from "../folder.ts"
 import type { LayerTransactions } from "./call-layers.ts"
 
 export class Transactions {
@@ -28,8 +28,12 @@ export class Transactions {
     return { workspace: this.#rootFor(workspace), home: this.#rootFor(home) }
   }
   /** Finish or undo what a crash left in this folder. */
-  async recover(folder: string): Promise<void> {
-    const real = realpathSync(folder)
-    await recoverWorkspace({ workspace: real, txRoots: possibleTxRoots(real, this.#data) })
+  async recover(folder: string | FolderIdentity, signal?: AbortSignal): Promise<void> {
+    using open = typeof folder === "string" ? openFolder(folder) : reopenFolder(folder)
+    const found = await recoverWorkspace({ workspace: open, txRoots: possibleTxRoots(open.path, this.#data), signal })
+    for (const { path, kept } of found.foreign)
+      process.emitWarning(`${path} was changed after a commit broke off; what was there before is kept in ${kept}`)
+    for (const { at, why } of found.malformed)
+      process.emitWarning(`a broken transaction of ${open.path} (${why}) was set aside as ${at}; look at the workspace`)
   }
 }

@@ -4,7 +4,6 @@
  * Guarantees: see `../backend.ts`. One launcher process serves all calls of a host; a launcher that died is
  * replaced at the next call, and calls that were in it end as infrastructure failures with nothing committed.
  */
-import { realpathSync, statSync } from "node:fs"
 import type { Socket as UdpSocket } from "node:dgram"
 import type { Server } from "node:net"
 import type {
@@ -19,6 +18,7 @@ import type {
   Unavailable,
 } from "../backend.ts"
 import type { WriteSet } from "../effects/types.ts"
+import { type FolderIdentity, lookAt } from "../folder.ts"
 import { Transactions } from "../layers/transactions.ts"
 import { examineControls } from "./examine.ts"
 import { type Handle, launch, type Launched, LauncherGone } from "./launch.ts"
@@ -133,10 +133,9 @@ class Prepared implements PreparedSandbox {
   async run(job: Job, cancel: AbortSignal): Promise<ExitedSandbox | Unavailable> {
     if (this.#used) throw new Error("a sandbox runs one job")
     this.#used = true
-    let workspace: string
+    let folder: FolderIdentity
     try {
-      workspace = realpathSync(job.workspace)
-      if (!statSync(workspace).isDirectory()) throw new Error("it is not a folder")
+      folder = job.folder ?? lookAt(job.workspace)
     } catch (error) {
       await this.#release()
       return {
@@ -150,11 +149,11 @@ class Prepared implements PreparedSandbox {
       void this.#launched.ask({ op: "cancel", sandbox: this.#sandbox }).catch(() => undefined)
     cancel.addEventListener("abort", onCancel, { once: true })
     try {
-      const transactions = await this.#transactions.forCall(workspace, this.#home)
+      const transactions = await this.#transactions.forCall(folder.path, this.#home)
       const asked = this.#launched.ask({
         op: "run",
         sandbox: this.#sandbox,
-        job: { ...job, workspace },
+        job: { ...job, folder },
         transactions,
       })
       if (cancel.aborted) onCancel()
@@ -209,8 +208,8 @@ class NamespaceBackend implements SandboxBackend {
     const answer = (await launched.ask({ op: "prepare", profile })) as PrepareAnswer | Refusal
     return answer.ok ? new Prepared(launched, answer, profile, this.#transactions) : answer
   }
-  recover(workspace: string): Promise<void> {
-    return this.#transactions.recover(workspace)
+  recover(workspace: string | FolderIdentity, cancel?: AbortSignal): Promise<void> {
+    return this.#transactions.recover(workspace, cancel)
   }
   async examine(): Promise<readonly ControlReport[]> {
     const launched = await this.#launcher()

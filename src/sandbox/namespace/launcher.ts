@@ -12,6 +12,7 @@ import type { Socket as UdpSocket } from "node:dgram"
 import { join } from "node:path"
 import type { CommitResult, Denial, Job, SandboxProfile } from "../backend.ts"
 import { denialsOf } from "../denials.ts"
+import { lookAt } from "../folder.ts"
 import {
   layerRefusal,
   type LayerTransactions,
@@ -232,7 +233,7 @@ class Launcher {
       this.#serial += 1
       const layers = await openLayers({
         at: join(this.#base, `c${this.#serial}`),
-        workspace: job.workspace,
+        workspace: job.folder ?? lookAt(job.workspace),
         profile,
         identity: this.#identity,
         owners: this.#owners,

@@ -107,7 +107,7 @@ export const fakeBackend = (...runs: readonly FakeRun[]): FakeBackend => {
       }
     },
     async recover(workspace) {
-      fake.log.push(`recovered ${workspace}`)
+      fake.log.push(`recovered ${typeof workspace === "string" ? workspace : workspace.path}`)
     },
     examine: async () => [],
     [Symbol.asyncDispose]: async () => undefined,

@@ -190,6 +190,7 @@ export const worldOf = ({
       availability: async () => ({ available: true, version: "2.0.0", program: programOf() }),
       findProgram: (name) =>
         name === "git" ? programOf({ name, found: "/usr/bin/git", path: "/usr/bin/git" }) : undefined,
+      inUse: [],
       health: () => new Map(),
       backend: () => Promise.reject(new Error("this test starts no sandbox")),
       egressProxy: () => Promise.reject(new Error("this test serves no egress")),

@@ -7,6 +7,7 @@
  */
 import { closeSync, constants, fstatSync } from "node:fs"
 import { setTimeout as delay } from "node:timers/promises"
+import { LockWaitEnded } from "../../folder.ts"
 import { flock, LOCK, openat2Beneath, unlinkat } from "../../syscalls.ts"
 import { errorCode, lstatIn } from "../beneath.ts"
 import { fromBuffer } from "../names.ts"
@@ -17,9 +18,6 @@ export interface LockOptions {
   readonly signal?: AbortSignal | undefined
   readonly waitMs?: number | undefined
 }
-
-/** The wait for another commit was ended by the caller. */
-export class LockWaitEnded extends Error {}
 
 export const lockName = (key: string): string => `lock-${key}`
 

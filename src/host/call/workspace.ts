@@ -1,0 +1,114 @@
+/**
+ * The workspace of a call: opened once, at admission, and that same folder from then on.
+ *
+ * Guarantees: it neither holds the data folder or lies in it, nor holds the config, by whatever path or mount either is
+ * reached; it lies in one of the operator's `workspaces` where there are any. What it holds of the host's own in use
+ * (manifests, config, code) is listed, so that no contract lets a tool write there. Whoever gets the value closes it.
+ */
+import { accessSync, constants } from "node:fs"
+import { basename, relative, resolve } from "node:path"
+import { displayName, fromBuffer } from "../../sandbox/effects/names.ts"
+import { type OpenFolder, openFolder } from "../../sandbox/folder.ts"
+import { isWithin } from "../data/folder.ts"
+import { isInside, locate, type Location, locatePath, namesBetween } from "../data/location.ts"
+import type { Failure } from "../invoke/failure.ts"
+import type { HostCore, InUse } from "./core.ts"
+import type { Step } from "./steps.ts"
+
+/** A path of the workspace, in the spelling of effects, that belongs to the host while it runs; `` is all of it. */
+export interface KeptPath {
+  readonly path: string
+  readonly why: string
+}
+
+export interface AdmittedWorkspace {
+  readonly folder: OpenFolder
+  readonly kept: readonly KeptPath[]
+}
+
+const refuse = (code: Failure["code"], message: string, hint: string): Failure => ({
+  ok: false,
+  code,
+  message,
+  details: {},
+  hint,
+})
+
+const open = (wanted: string): Step<OpenFolder> => {
+  let folder: OpenFolder
+  try {
+    folder = openFolder(wanted)
+  } catch (error) {
+    const code = String((error as { code?: unknown }).code)
+    if (code === "EACCES")
+      return refuse("not_found", `the workspace ${wanted} is closed to this user`, "name a folder that you can read")
+    if (code === "ENOTDIR") return refuse("not_found", `the workspace ${wanted} is not a folder`, "name a folder")
+    return refuse("not_found", `there is no folder ${wanted} to use as the workspace`, "name a folder that exists")
+  }
+  try {
+    accessSync(folder.here, constants.R_OK | constants.X_OK)
+    return { ok: true, value: folder }
+  } catch {
+    folder[Symbol.dispose]()
+    return refuse("not_found", `the workspace ${folder.path} is closed to this user`, "name a folder that you can read")
+  }
+}
+
+const misplaced = (core: HostCore, { path }: OpenFolder, place: Location): Failure | undefined => {
+  const data = locatePath(core.data)
+  if (isInside(data, place))
+    return refuse(
+      "policy_violation",
+      `the workspace ${path} holds this host's data folder ${core.data}`,
+      "use a folder beside it, or set CAISSON_DATA to a folder elsewhere",
+    )
+  if (isInside(place, data))
+    return refuse("policy_violation", `the workspace ${path} lies in this host's data folder`, "use a folder elsewhere")
+  const roots = core.config.workspaces
+  if (roots !== undefined && !roots.some((root) => isWithin(path, root)))
+    return refuse(
+      "unauthorised",
+      `the workspace ${path} is in none of the folders that the operator's \`workspaces\` names`,
+      "use a workspace in one of them, or ask the operator",
+    )
+  return undefined
+}
+
+const keptPath = ({ path, what, file }: InUse, workspace: OpenFolder, place: Location): KeptPath | undefined => {
+  let its: Location
+  try {
+    its = locatePath(file ? resolve(path, "..") : path)
+  } catch {
+    return undefined // not there, so not in use
+  }
+  const why = `the host uses it: ${what}`
+  if (!file && isInside(place, its)) return { path: "", why }
+  if (!isInside(its, place)) return undefined
+  const names = namesBetween(its, place) ?? Buffer.from(relative(workspace.path, path)).toString("latin1")
+  const bytes = [names, ...(file ? [Buffer.from(basename(path)).toString("latin1")] : [])].filter((part) => part !== "")
+  return { path: displayName(fromBuffer(Buffer.from(bytes.join("/"), "latin1"))), why }
+}
+
+export const openWorkspace = (core: HostCore, named: string | undefined): Step<AdmittedWorkspace> => {
+  const opened = open(resolve(named ?? "."))
+  if (!opened.ok) return opened
+  const folder = opened.value
+  let admitted = false
+  try {
+    const place = locate(folder)
+    const failure = misplaced(core, folder, place)
+    if (failure !== undefined) return failure
+    const { file } = core.config
+    if (file !== undefined && (isWithin(file, folder.path) || isInside(locatePath(resolve(file, "..")), place)))
+      return refuse(
+        "policy_violation",
+        `the workspace ${folder.path} holds this host's config ${file}`,
+        "move the config out of the workspace",
+      )
+    const kept = core.inUse.flatMap((used) => keptPath(used, folder, place) ?? [])
+    admitted = true
+    return { ok: true, value: { folder, kept } }
+  } finally {
+    if (!admitted) folder[Symbol.dispose]()
+  }
+}
