@@ -10,6 +10,7 @@ import { checkAction } from "./action.ts"
 import { createReport, shown } from "./diagnostics.ts"
 import { digestOf } from "./digest.ts"
 import { checkReferences } from "./references.ts"
+import { ACTION_FILE } from "./tool.ts"
 import type {
   ActionContract,
   Diagnostic,
@@ -71,12 +72,13 @@ const claim = <T extends ToolContract | DriverContract | ActionContract | Policy
   key: string,
 ): Claim<T> => ({ key, digest: contentOf(value), file: value.source.file, value })
 
-/** `id@major`, or `id` alone: the highest major of the folder that owns the id. */
+/** `id@major`; `id` alone: the highest major of the folder that owns the id; or the file that declares it. */
 export const findAction = (
   ref: string,
   actions: readonly ActionContract[],
   owns: (action: ActionContract) => boolean = () => true,
 ): ActionContract | undefined => {
+  if (ref.startsWith(ACTION_FILE)) return actions.find((action) => action.source.file === ref.slice(ACTION_FILE.length))
   const [, id = ref, major] = /^(.*?)(?:@(\d+))?$/.exec(ref) ?? []
   const same = actions.filter((action) => action.id === id)
   return major === undefined

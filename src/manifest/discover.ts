@@ -5,7 +5,7 @@
  * of the files found. Pure over what was found: no reference in a manifest can open another file.
  * Does not: check across manifests; catalogue.ts does.
  */
-import { dirname, join, resolve } from "node:path"
+import { dirname, join, resolve, sep } from "node:path"
 import { claimsOfBytes, claimsOfFront, followed } from "./claims.ts"
 import { commandLeaves } from "./cli-bundle.ts"
 import type { Lifted, LinkedTool, Links } from "./context.ts"
@@ -48,14 +48,24 @@ function parse(file: string, read: () => ManifestBytes, results: Map<string, Loa
   return undefined
 }
 
-/** Where a path written in a manifest leads: to the file itself, or to the TOOL.md in the folder it names. */
-const targets = (from: string, ref: string): readonly string[] => {
-  const path = resolve(dirname(from), ref)
-  return [path, join(path, "TOOL.md")]
-}
+/**
+ * Where a reference written in a manifest may lead, in the order it is tried (C-61): beside the file, from the root of
+ * its folder of manifests, below that root's `.tools`; each the file itself, or the TOOL.md in the folder it names.
+ */
+const targetsIn =
+  (roots: readonly string[]) =>
+  (from: string, ref: string): readonly string[] => {
+    const root = roots.find((each) => from.startsWith(each.endsWith(sep) ? each : each + sep))
+    const bases = [dirname(from), ...(root === undefined ? [] : [root, join(root, ".tools")])]
+    return bases.flatMap((base) => {
+      const path = resolve(base, ref)
+      return [path, join(path, "TOOL.md")]
+    })
+  }
 
 export function loadFound(found: FoundManifests, options: { readonly mode: ManifestMode }): readonly LoadResult[] {
   const { files } = found
+  const targets = targetsIn(found.roots)
   const results = new Map<string, LoadResult>()
   const parsed = [...files].flatMap(([file, read]) => parse(file, read, results) ?? [])
   const subcommands = new Set(

@@ -44,7 +44,7 @@ import type {
   OutputFormat,
   VersionCheck,
 } from "./types.ts"
-import { majorOf, parseRange } from "./version.ts"
+import { majorOf, parseRange, rangesMeet } from "./version.ts"
 
 /** Where a driver's front matter came from, when not from DRIVER.md itself. */
 export interface Origin {
@@ -165,25 +165,29 @@ function readImplements(
   origin: Origin,
   context: Context,
 ): readonly Implementation[] {
-  const seen = new Set<string>()
+  const seen: Implementation[] = []
   return objects(front, "implements").flatMap((entry, i) => {
     const command = origin.commands.get(i)
     const path = command === undefined ? joinPath("implements", i) : `commands.${command.join(".")}`
     const made = readImplementation(entry, path, side, context, command)
     if (made === undefined) return []
-    const twice = seen.has(made.tool)
-    if (twice && command !== undefined) return []
-    if (twice)
+    const twice = seen.find((other) => other.tool === made.tool && meet(other, made))
+    if (twice !== undefined && command !== undefined) return []
+    if (twice !== undefined)
       context.report.error(
         "implements-duplicate",
         path,
-        `the tool \`${shown(made.tool)}\` is implemented twice by this driver`,
-        "keep one entry per tool",
+        `the tool \`${shown(made.tool)}\` is implemented twice by this driver, for versions that both take`,
+        "keep one entry per tool and major, as in `version: ^1.0.0` and `version: ^2.0.0`",
       )
-    seen.add(made.tool)
+    seen.push(made)
     return [made]
   })
 }
+
+/** Can one version of the tool be meant by both? */
+const meet = (a: Implementation, b: Implementation): boolean =>
+  (a.major === undefined || b.major === undefined || a.major === b.major) && rangesMeet(a.versionRange, b.versionRange)
 
 export function readDriver(written: JsonObject, context: Context, from?: Origin): DriverContract | undefined {
   const { report } = context

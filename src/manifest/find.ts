@@ -22,6 +22,8 @@ export interface FoundManifests {
   /** every file was read already and gives the same bytes each time it is asked */
   readonly held: boolean
   readonly problems: readonly LoadResult[]
+  /** the folders that were searched, in order */
+  readonly roots: readonly string[]
 }
 
 const SKIPPED = new Set(["node_modules", ".git"])
@@ -140,5 +142,6 @@ export function findManifests(paths: readonly string[]): FoundManifests {
     return () => bytes
   }
   const files = new Map([...walk.files].map((file) => [file, read(file)]))
-  return { files, held: held <= limits.walkHeldBytes, problems: walk.problems }
+  const roots = paths.map((path) => resolve(path))
+  return { files, held: held <= limits.walkHeldBytes, problems: walk.problems, roots }
 }

@@ -1,7 +1,8 @@
 /**
  * `implements[]` entries → Implementation.
  *
- * Guarantees: a path leads to the id declared in the file it names (C-35) or the driver is refused; the version
+ * Guarantees: a reference that leads to a file means the id declared there (C-35, C-61), a path that leads nowhere
+ * refuses the driver; the version
  * range is readable; argv templates carry no shell operators and no secrets; a tool's sandbox only narrows.
  */
 import { isPathRef } from "./context.ts"
@@ -134,13 +135,20 @@ function readMapping(entry: JsonObject): Implementation["mapping"] {
 
 interface Target {
   readonly tool: string
+  readonly major?: number
   /** from the TOOL.md of a CLI subcommand in the older form */
   readonly cli?: JsonObject
   readonly range?: string
 }
 
+/** `id`, or `id@major`. */
+const byId = (ref: string): Target => {
+  const found = /^(.+)@(\d{1,9})$/.exec(ref)
+  return found === null ? { tool: ref } : { tool: found[1] ?? ref, major: Number(found[2]) }
+}
+
+/** Tried in turn: a file beside this one or in the folder of manifests, then a registered id (C-61). */
 function findTool(ref: string, path: string, context: Context): Target | undefined {
-  if (!isPathRef(ref)) return { tool: ref }
   if (ref.startsWith("/")) {
     context.report.error(
       "path-escape",
@@ -150,8 +158,9 @@ function findTool(ref: string, path: string, context: Context): Target | undefin
     )
     return undefined
   }
-  if (context.links === undefined) return { tool: ref }
+  if (context.links === undefined) return isPathRef(ref) ? { tool: ref } : byId(ref)
   const found = context.links.tool(context.file, ref)
+  if (found.found !== "tool" && !isPathRef(ref) && !(found.found === "invalid" && ref.includes("/"))) return byId(ref)
   if (found.found === "tool") {
     const { contract, lifted } = found.tool
     const cli = defined({
@@ -206,6 +215,7 @@ export function readImplementation(
   return defined({
     toolRef: ref,
     tool: target.tool,
+    major: target.major,
     versionRange: parsed.ok ? parsed.range : range,
     dropInputs: texts(narrowing, "drop_inputs"),
     dropOutputs: texts(narrowing, "drop_outputs"),

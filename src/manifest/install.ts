@@ -1,14 +1,15 @@
 /**
  * `install[]` (AIP-29 §Install): each method is kept, and marked unusable with the reason where it may not be run.
  *
- * Guarantees: an unknown, experimental, placeholder-hashed or unhashed-download method never fails the manifest in
- * compat mode and is never usable (C-30; a placeholder is not "no hash"). Strict mode refuses placeholders and
+ * Guarantees: an unknown, experimental, malformed, placeholder-hashed or unhashed-download method never fails the
+ * manifest in compat mode and is never usable (C-30; a placeholder is not "no hash"). Strict mode refuses placeholders and
  * downloads without a hash.
  */
 import type { Context } from "./context.ts"
-import { joinPath, shown } from "./diagnostics.ts"
+import { createReport, joinPath, shown } from "./diagnostics.ts"
 import { flag, isObject, optionalText, text } from "./fields.ts"
-import type { InstallMethod, JsonObject, JsonValue } from "./types.ts"
+import { checkShape } from "./shape.ts"
+import type { Diagnostic, InstallMethod, JsonObject, JsonValue } from "./types.ts"
 
 const KNOWN = new Set([
   "brew",
@@ -36,6 +37,12 @@ export interface InstallSplit {
 function vendoredEscape(entry: JsonObject): boolean {
   const path = optionalText(entry, "path") ?? ""
   return path.startsWith("/") || path.split("/").includes("..")
+}
+
+function malformed(entry: JsonObject, path: string): Diagnostic | undefined {
+  const report = createReport("")
+  checkShape("install", entry, report, path)
+  return report.diagnostics[0]
 }
 
 /** Undefined when there is no list to split; the schema then says what is wrong. */
@@ -69,6 +76,11 @@ export function splitInstall(value: JsonValue | undefined, context: Context): In
         "write the 64 lower case hex digits of the file's SHA-256",
       )
       return unusable("its hash is a placeholder")
+    }
+    const fault = mode === "compat" ? malformed(entry, path) : undefined
+    if (fault !== undefined) {
+      report.lenient("install-malformed", fault.path, `${fault.message}; the method is skipped`, fault.fix)
+      return unusable(`it is malformed: ${fault.message}`)
     }
     checked.push(entry)
     if (flag(entry, "experimental")) {

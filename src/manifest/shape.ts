@@ -30,6 +30,7 @@ export const SHAPES = [
   "policy-grants",
   "policy-governance",
   "runner",
+  "install",
 ] as const
 export type ShapeName = (typeof SHAPES)[number]
 

@@ -6,6 +6,7 @@
  * schemas.
  * Does not: look at other files; the action a tool implements is checked in catalogue.ts.
  */
+import { dirname, resolve } from "node:path"
 import { parseApproval } from "./approval.ts"
 import { sourceOf } from "./context.ts"
 import type { Context, Lifted } from "./context.ts"
@@ -118,6 +119,9 @@ export function readRequires(front: JsonObject, context: Context): ToolContract[
   return defined({ network, secrets: texts(requires, "secrets"), tools: texts(requires, "tools") })
 }
 
+/** Before the path of the ACTION.md, where a tool names its action by file. */
+export const ACTION_FILE = "file:"
+
 export function readTool(
   written: JsonObject,
   context: Context,
@@ -130,9 +134,12 @@ export function readTool(
   checkSchemas(front, context)
   const metadata = object(front, "metadata")
   const constraints = object(front, "driver_constraints")
-  const implementsRef = isObject(front["implements"])
-    ? optionalText(front["implements"], "ref")
-    : optionalText(front, "implements")
+  const action = isObject(front["implements"]) ? front["implements"] : {}
+  const file = optionalText(action, "file")
+  const implementsRef =
+    file === undefined
+      ? (optionalText(action, "ref") ?? optionalText(front, "implements"))
+      : `${ACTION_FILE}${resolve(dirname(context.file), file)}`
   const version = text(front, "version")
   const contract: ToolContract = defined({
     kind: "tool" as const,

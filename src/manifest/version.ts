@@ -7,6 +7,7 @@
  */
 import satisfiesRange from "semver/functions/satisfies.js"
 import validVersion from "semver/functions/valid.js"
+import rangesIntersect from "semver/ranges/intersects.js"
 import validRange from "semver/ranges/valid.js"
 import { shown } from "./diagnostics.ts"
 import { limits } from "./limits.ts"
@@ -70,6 +71,13 @@ export function parseRange(text: string): RangeResult {
   return validRange(range, { includePrerelease: true }) === null
     ? bad("is not a version range")
     : { ok: true, range, translated: dialect }
+}
+
+/** Can one version satisfy both? True where one of them cannot be read. */
+export function rangesMeet(a: string, b: string): boolean {
+  const [first, second] = [parseRange(a), parseRange(b)]
+  if (!first.ok || !second.ok) return true
+  return rangesIntersect(first.range, second.range, { includePrerelease: true })
 }
 
 /** Is the version that was found inside the range? False for anything that cannot be read. */

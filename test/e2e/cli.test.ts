@@ -280,8 +280,10 @@ describe("listings", () => {
       availability: { available: false, code: "manifest_invalid" },
     })
     const { code, stdout } = await run(["call", "test.broken", "--manifests", manifests])
-    expect(code).toBe(2)
-    expect(stdout).toContain("manifest_invalid")
+    expect(code).toBe(5)
+    expect(JSON.parse(stdout)).toMatchObject({
+      error: { code: "no_route", message: expect.stringContaining(file), details: { reason: "manifest_invalid" } },
+    })
   })
 
   test("why needs no input to name driver and profile", async () => {

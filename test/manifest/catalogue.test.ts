@@ -104,6 +104,19 @@ describe("a tool that carries out an action", () => {
       ),
     ).toEqual(["action-approval"])
   })
+  it("is held to the major of the action that it names, or to the file", () => {
+    const one = load("/m/one/ACTION.md", action())
+    const two = load("/m/two/ACTION.md", action("version: 2.0.0").replace("risk_level: 2", "risk_level: 3"))
+    const naming = (ref: string): string => carrier(faithful).replace("implements: shelf:archive", `implements: ${ref}`)
+    const found = (ref: string): string[] => rulesOf(key, one, two, load("/m/TOOL.md", naming(ref)))
+    expect(found('"shelf:archive@1"')).toEqual([])
+    expect(found('"shelf:archive@2"')).toEqual([])
+    expect(found('"shelf:archive@3"')).toEqual(["action_ref_unresolvable"])
+    expect(found("{ file: ./two/ACTION.md }")).toEqual([])
+    expect(found("{ file: ./three/ACTION.md }")).toEqual(["action_ref_unresolvable"])
+    const lax = naming("{ file: ./two/ACTION.md }").replace("risk_level: 3", "risk_level: 2")
+    expect(rulesOf(key, one, two, load("/m/TOOL.md", lax))).toEqual(["action-risk"])
+  })
   it("is refused when the action is nowhere", () => {
     expect(rulesOf(key, load("TOOL.md", carrier(faithful)))).toEqual(["action_ref_unresolvable"])
   })

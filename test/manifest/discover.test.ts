@@ -145,6 +145,40 @@ it("two drivers with the same text whose paths lead to different tools are not c
   expect(catalogue.diagnostics.map((d) => d.rule)).toEqual(["duplicate-id", "duplicate-id"])
 })
 
+describe("the tool that a driver names", () => {
+  const named = (ref: string): string | undefined => {
+    put(
+      "drivers/deep/DRIVER.md",
+      cliFront({ implements: `[{ tool: ${ref}, version: ^1.0.0, metadata: { cli: { argv: [] } } }]` }),
+    )
+    const [entry] = driverOf(found("strict")).implements
+    return entry === undefined ? undefined : `${entry.tool}${entry.major === undefined ? "" : ` major ${entry.major}`}`
+  }
+
+  it.each([
+    ["beside the driver", "drivers/deep/tools/x/TOOL.md", "./tools/x/TOOL.md"],
+    ["beside the driver, by folder", "drivers/deep/xy/TOOL.md", "xy"],
+    ["from the root of the manifests", "tools/x/TOOL.md", "./tools/x/TOOL.md"],
+    ["from the root, without a dot", "tools/x/TOOL.md", "tools/x"],
+    ["below the root's .tools", ".tools/xy/TOOL.md", "xy"],
+    ["below the root's .tools, by file", ".tools/x/TOOL.md", "x/TOOL.md"],
+  ])("is found %s", (_, file, ref) => {
+    put(file, toolFront("", "t.found"))
+    expect(named(ref)).toBe("t.found")
+  })
+
+  it("is that beside the driver before that of the root", () => {
+    put("tools/x/TOOL.md", toolFront("", "t.root"))
+    put("drivers/deep/tools/x/TOOL.md", toolFront("", "t.beside"))
+    expect(named("tools/x/TOOL.md")).toBe("t.beside")
+  })
+
+  it("is an id, or an id with its major, where no file is meant", () => {
+    expect(named("t.one")).toBe("t.one")
+    expect(named('"t.one@2"')).toBe("t.one major 2")
+  })
+})
+
 describe("CLI.md", () => {
   it("makes an entry of every leaf of `commands`, its path as the argv (C-1, C-4)", () => {
     put("tools/a/TOOL.md", toolFront("", "t.a"))

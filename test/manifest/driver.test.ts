@@ -183,10 +183,36 @@ describe("DRIVER.md of kind cli", () => {
       expect(errors(driver({ extra: `install: [${method}]` }))).toEqual(["path-escape @ install[0].path"])
     },
   )
-  it("refuses an install package that would be an option", () => {
-    expect(errors(driver({ extra: "install: [{ method: apt, package: '--allow-downgrades' }]" }))).toEqual([
-      "bad-value @ install[0].package",
-    ])
+  it.each([
+    ["a package that would be an option", "{ method: apt, package: '--allow-downgrades' }"],
+    ["a key that the method does not have", "{ method: npm, package: x, registry: 'https://evil.test' }"],
+    ["no package", "{ method: brew }"],
+    ["an unknown method", "{ method: teleport, to: here }"],
+  ])("never uses an install method with %s, and keeps the manifest in compat mode", (_, method) => {
+    const result = driver({ extra: `install: [${method}, { method: apt, package: prog }]` })
+    expect(errors(result)).toEqual([])
+    expect(asDriver(result).install.map((each) => each.usable)).toEqual([false, true])
+    expect(warnings(result)).toHaveLength(1)
+  })
+
+  it("refuses an install package that would be an option in strict mode", () => {
+    const extra = "install: [{ method: apt, package: '--allow-downgrades' }]"
+    expect(errors(driver({ extra }, "strict"))).toEqual(["bad-value @ install[0].package"])
+  })
+
+  it.each(["spec: driver/v1", "spec: { openapi: 'https://api.test/openapi.json' }"])(
+    "takes a driver with %s",
+    (extra) => {
+      expect(errors(driver({ extra }, "strict"))).toEqual([])
+    },
+  )
+
+  it("keeps what a call costs, in which class and currency, of the driver and of an entry", () => {
+    const cost = "cost_override: { cost_units_per_call: 3, cost_class: metered, currency: EUR }"
+    const implementing = `[{ tool: t.one, version: ^1.0.0, cost_override: { cost_class: expensive }, metadata: { cli: { argv: [] } } }]`
+    const made = asDriver(driver({ extra: cost, implements: implementing }))
+    expect(made).toMatchObject({ costUnitsPerCall: 3, costClass: "metered", currency: "EUR" })
+    expect(made.implements[0]).toMatchObject({ costClass: "expensive" })
   })
 
   it("takes an empty command for none (C-32)", () => {
@@ -212,10 +238,12 @@ describe("DRIVER.md of kind cli", () => {
       "secret-in-argv @ bin_args[2]",
     ])
   })
-  it("refuses one tool implemented twice", () => {
-    expect(errors(driver({ implements: "[{ tool: t.one, version: '1' }, { tool: t.one, version: '2' }]" }))).toEqual([
-      "implements-duplicate @ implements[1]",
-    ])
+  it("refuses one tool implemented twice, and takes two majors of it", () => {
+    const twice = (one: string, two: string): string[] =>
+      errors(driver({ implements: `[{ tool: ${one} }, { tool: ${two} }]` }))
+    expect(twice("t.one, version: '1'", "t.one, version: '>=1'")).toEqual(["implements-duplicate @ implements[1]"])
+    expect(twice("t.one, version: '1'", "t.one, version: '2'")).toEqual([])
+    expect(twice("t.one@1, version: '*'", "t.one@2, version: '*'")).toEqual([])
   })
   it("needs a command or a probe for the health check it names", () => {
     expect(errors(driver({ extra: "health_check: { method: exec }" }))).toEqual(["missing-field @ health_check.cmd"])

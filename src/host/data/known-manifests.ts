@@ -40,7 +40,8 @@ const loadingCode = (): readonly string[] => {
 
 const keyOf = (found: FoundManifests, mode: ManifestMode): string => {
   const hash = createHash("sha256")
-  for (const part of [process.version, mode, JSON.stringify(found.problems)]) add(hash, part)
+  for (const part of [process.version, mode, JSON.stringify(found.problems), JSON.stringify(found.roots)])
+    add(hash, part)
   for (const file of loadingCode()) {
     add(hash, file)
     add(hash, readFileSync(file))

@@ -24,13 +24,14 @@ export interface Bound {
 
 const isError = (diagnostic: Diagnostic): boolean => diagnostic.severity === "error"
 
+/** The cli kind has the transforms of this host alone; those of other kinds may come with their code. */
 const unknownTransforms = (driver: DriverContract, index: number): readonly Diagnostic[] =>
   Object.entries(driver.implements[index]?.mapping ?? {}).flatMap(([key, { transform }]): readonly Diagnostic[] => {
     if (transform === undefined || isTransform(transform)) return []
     const message = `there is no transform \`${transform}\``
     return [
       {
-        severity: "error",
+        severity: driver.driverKind === "cli" ? "error" : "warning",
         rule: "unknown-transform",
         file: driver.source.file,
         path: `implements[${index}].mapping.${key}`,
@@ -99,10 +100,15 @@ const missingTool = (
     ...at,
     rule: "tool-version-out-of-range",
     path: `implements[${index}].version`,
-    message: `\`${entry.tool}\` is registered as ${versions}, which \`${entry.versionRange}\` does not take`,
+    message: `\`${entry.tool}\` is registered as ${versions}, which \`${entry.major === undefined ? entry.versionRange : `${entry.toolRef} ${entry.versionRange}`}\` does not take`,
     fix: `write a range that takes ${versions}`,
   }
 }
+
+const isMeant = (entry: Implementation, tool: ToolContract): boolean =>
+  tool.id === entry.tool &&
+  (entry.major === undefined || entry.major === tool.major) &&
+  satisfies(tool.version, entry.versionRange)
 
 /** The first error, as the reason why a driver can never serve a call. */
 export const refusalOf = (diagnostics: readonly Diagnostic[]): Refusal | undefined => {
@@ -124,8 +130,13 @@ export const bindDriver = (
   const bindings: Binding[] = []
   for (const [index, entry] of driver.implements.entries()) {
     const same = tools.filter((tool) => tool.id === entry.tool)
-    const fitting = same.filter((tool) => satisfies(tool.version, entry.versionRange))
-    if (fitting.length === 0) diagnostics.push(missingTool(driver, index, entry, same))
+    const fitting = same.filter((tool) => isMeant(entry, tool))
+    if (fitting.length === 0) {
+      const fault = missingTool(driver, index, entry, same)
+      // A driver for two majors of a tool serves the one that is registered.
+      const other = driver.implements.some((each) => each !== entry && same.some((tool) => isMeant(each, tool)))
+      diagnostics.push(other ? { ...fault, severity: "warning" } : fault)
+    }
     diagnostics.push(...unknownTransforms(driver, index))
     for (const tool of fitting) {
       const checked = check(driver, index, tool)

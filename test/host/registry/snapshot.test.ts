@@ -105,7 +105,7 @@ describe("binding", () => {
   it.each<[string, DriverContract, string, RegExp]>([
     ["a tool that is not registered", driverOf("d", { implements: [entryOf({ tool: "nope" })] }), "error:tool-not-registered", /implements\[0\]\.tool: there is no tool `nope`/],
     ["a version out of range", driverOf("d", { implements: [entryOf({ versionRange: "^2" })] }), "error:tool-version-out-of-range", /registered as 1\.0\.0, which `\^2` does not take/],
-    ["an unknown transform", driverOf("d", { implements: [entryOf({ mapping: { size: { from: "aspect", transform: "aspect_to_size" } } })] }), "error:unknown-transform", /implements\[0\]\.mapping\.size: there is no transform/],
+    ["an unknown transform", cliDriverOf("d", { implements: [entryOf({ cli: { argv: [] }, mapping: { size: { from: "aspect", transform: "aspect_to_size" } } })] }), "error:unknown-transform", /implements\[0\]\.mapping\.size: there is no transform/],
     ["a bad argv template", cliDriverOf("d", { implements: [entryOf({ cli: { argv: ["x", "${input.nope}"] } })] }), "error:template-unknown-value", /implements\[0\]\.metadata\.cli\.argv\[1\]: `input\.nope`/],
     ["a bad stdin template", cliDriverOf("d", { implements: [entryOf({ cli: { argv: [], stdin: "${secrets.x}" } })] }), "error:template-secret", /metadata\.cli\.stdin/],
     ["a required input that it drops", driverOf("d", { implements: [entryOf({ dropInputs: ["prompt"] })] }), "error:narrowing-required", /drop_inputs\[0\]: `prompt` is required/],
@@ -145,6 +145,33 @@ describe("binding", () => {
     expect([binding?.argv?.elements.length, binding?.argv?.positionalFrom, binding?.stdin?.pieces.length]).toEqual([
       2, 2, 1,
     ])
+  })
+
+  it("takes a driver of another kind with a transform that comes with its code", () => {
+    const other = driverOf("d", {
+      implements: [entryOf({ mapping: { size: { from: "aspect", transform: "theirs" } } })],
+    })
+    expect(refusal(other)).toEqual({ reason: undefined, bindings: 1, rules: ["warning:unknown-transform"] })
+  })
+
+  it("binds one driver to two majors, each by its own entry, or to the one that is registered", () => {
+    const both = driverOf("d", {
+      implements: [
+        entryOf({ versionRange: "^1.0.0", costUnitsPerCall: 1 }),
+        entryOf({ versionRange: "*", major: 2, toolRef: "image.create@2", costUnitsPerCall: 2 }),
+      ],
+    })
+    const bound = (registry: Registry) =>
+      registry
+        .driver("d")
+        ?.bindings.map(({ tool: { major }, implementation }) => [major, implementation.costUnitsPerCall])
+    expect(bound(build([loaded(tool), loaded(two), loaded(both)]))).toEqual([
+      [1, 1],
+      [2, 2],
+    ])
+    const one = build([loaded(tool), loaded(both)])
+    expect(bound(one)).toEqual([[1, 1]])
+    expect(rules(one)).toEqual(["warning:tool-version-out-of-range"])
   })
 
   it("leaves other drivers alone when one is refused", () => {
