@@ -4,23 +4,25 @@
  *
  *   node scripts/docker-base.mjs [--suite bookworm] [--mirror URL] [--out FILE] [--load]
  *
- * Runs debootstrap (root), packs the result as an archive whose image id follows from its content, writes it to FILE
- * or loads it into the engine as `caisson/base:SUITE`.
+ * Runs debootstrap (root) with this machine's own Debian mirror, packs the result as an archive whose image id follows
+ * from its content, writes it to FILE or loads it into the engine as `caisson/base:SUITE`. Starts on any Node that
+ * set-up starts on.
  */
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Readable } from "node:stream"
+import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
-import { discoverEngine } from "../src/sandbox/docker/discovery.ts"
-import { openEngine } from "../src/sandbox/docker/engine.ts"
-import { imageArchive } from "../src/sandbox/docker/image-archive.ts"
+import { mirrorOf } from "./apt-mirror.mjs"
+import { isNewEnough, runToEnd } from "./house.mjs"
+import { setup } from "./setup.mjs"
 
 const { values } = parseArgs({
   options: {
     suite: { type: "string", default: "bookworm" },
-    mirror: { type: "string", default: "http://deb.debian.org/debian" },
+    mirror: { type: "string" },
     out: { type: "string" },
     load: { type: "boolean", default: false },
   },
@@ -30,9 +32,17 @@ const fail = (message) => {
   process.exit(1)
 }
 if (process.getuid?.() !== 0) fail("debootstrap needs root")
-if (!existsSync("/usr/sbin/debootstrap")) fail("debootstrap is not installed: apt-get install debootstrap")
+if (spawnSync("debootstrap", ["--version"]).error) fail("debootstrap is not installed: apt-get install debootstrap")
 if (!/^[a-z]+$/.test(values.suite)) fail(`not a suite: ${values.suite}`)
 if (values.out === undefined && !values.load) fail("say --out FILE or --load")
+
+const node = setup({ packagesOnly: true })
+if (!isNewEnough(process.versions.node))
+  process.exit(await runToEnd(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)]))
+// The host's own code, which is TypeScript: only now is this a Node that reads it.
+const { discoverEngine } = await import("../src/sandbox/docker/discovery.ts")
+const { openEngine } = await import("../src/sandbox/docker/engine.ts")
+const { imageArchive } = await import("../src/sandbox/docker/image-archive.ts")
 
 /** What differs from one run to the next, or serves nobody in a sandbox. */
 const LEFT_OUT = [
@@ -68,7 +78,7 @@ try {
     "--include=python3,perl-base,ca-certificates",
     values.suite,
     root,
-    values.mirror,
+    values.mirror ?? mirrorOf(values.suite),
   ])
   run("tar", [
     "-C",

@@ -10,6 +10,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { type EgressEntry, parseEgressEntry } from "../../manifest/egress-entry.ts"
 import type { Channel, Executables, SandboxBackend } from "../../sandbox/backend.ts"
+import type { BuildService } from "../../sandbox/docker/builder-network.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import type { Registry } from "../registry/types.ts"
 
@@ -72,15 +73,19 @@ export const makeDockerBackend = async ({ data, config, registry }: DockerHostOp
     ...(engine === undefined ? {} : { engine }),
   }
   if (rootfs === "host") return createDockerBackend(common)
-  const serveBuild = async (channel: Channel): Promise<AsyncDisposable> => {
+  const serveBuild = async (channel: Channel): Promise<BuildService> => {
+    const denied: string[] = []
     const { createEgressProxy } = await import("../../egress-proxy/index.ts")
     const proxy = await createEgressProxy({
       egress: mirrorsOf().map(({ text }) => text),
       services: config.egress.services,
       private: config.egress.private,
+      onVerdict: ({ decision, host, port }) => {
+        if (decision !== "allow" && host !== undefined) denied.push(port === undefined ? host : `${host}:${port}`)
+      },
     })
     void proxy.serve(channel)
-    return { [Symbol.asyncDispose]: () => proxy.close() }
+    return { denied: () => denied, [Symbol.asyncDispose]: () => proxy.close() }
   }
   return createDockerBackend({
     ...common,

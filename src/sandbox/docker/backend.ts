@@ -19,6 +19,7 @@ import { unfitVariable } from "./job-wire.ts"
 import { park, type ParkFailure } from "./parked.ts"
 import { DEFAULT_BUDGET, type Kind, Pool, type PoolBudget, type Start } from "./pool.ts"
 import { Prepared } from "./prepared.ts"
+import { elsewhere, engineSeesOurFiles } from "./same-files.ts"
 import { openStation, type RootOptions, sandboxUser, type Station } from "./station.ts"
 
 export interface DockerBackendOptions extends RootOptions {
@@ -30,11 +31,18 @@ export interface DockerBackendOptions extends RootOptions {
   readonly progress?: (line: string) => void
 }
 
+/** Failures after which an engine has nothing to tell of files either. */
+const TELLS_NOTHING: ReadonlySet<string> = new Set(["unreachable", "timeout", "no-space", "not-found"])
+
 const unavailable = ({ failure }: ParkFailure): Unavailable => {
   const fixes: Readonly<Record<string, string>> = {
     unreachable: "start the container engine, or set DOCKER_HOST",
     timeout: "the engine hangs: look at its log, or restart it",
     "no-space": "free disk space for the engine (`docker system df`)",
+    egress:
+      "make the base from this machine's own mirror (`node scripts/docker-base.mjs --load`), or add that host to its apt sources",
+    elsewhere:
+      "run caisson where the engine runs, in its mount namespace and on its machine, or use `--backend namespace`",
     remote: "use the engine of this machine: workspaces and channels are folders and namespaces of this kernel",
   }
   return {
@@ -95,7 +103,12 @@ export class DockerBackend implements SandboxBackend {
       start: async () => {
         const once = async (): ReturnType<Start> => {
           const root = await station.rootFor(executables)
-          return root.ok ? park({ ...station, profile, root: root.value }) : root
+          if (!root.ok) return root
+          const parked = await park({ ...station, profile, root: root.value })
+          if (parked.ok || TELLS_NOTHING.has(parked.failure.kind)) return parked
+          const { product } = station.info
+          const sees = await engineSeesOurFiles({ ...station, product, image: root.value.image })
+          return sees === "no" ? { ok: false, failure: elsewhere(station.engine) } : parked
         }
         const first = await once()
         if (first.ok || first.failure.kind !== "not-found") return first

@@ -2,7 +2,7 @@
  * The only network a driver layer's build gets: a namespace of its own whose one way out is a channel of the host's.
  *
  * Guarantees: build steps reach what the host's proxy lets them reach and nothing else; the namespace and its
- * container are gone when the build is over.
+ * container are gone when the build is over. A build that failed after it was refused a host names that host.
  */
 import type { Channel } from "../backend.ts"
 import { adoptNetwork } from "../namespace/netns.ts"
@@ -12,8 +12,20 @@ import type { Engine, Outcome } from "./engine.ts"
 import { BUILD_PROXY_PORT } from "./images.ts"
 import type { Removals } from "./removals.ts"
 
+export interface BuildService extends AsyncDisposable {
+  /** what the build asked for and was not let reach, as `host:port` */
+  denied?(): readonly string[]
+}
 /** Serve the channel of a build until disposed of: registries only, no secret. */
-export type ServeBuild = (channel: Channel) => Promise<AsyncDisposable> | AsyncDisposable
+export type ServeBuild = (channel: Channel) => Promise<BuildService> | BuildService
+
+/** A builder only knows that something did not come; what was refused comes first. */
+const withDenials = <T>(outcome: Outcome<T>, denied: readonly string[]): Outcome<T> => {
+  if (outcome.ok || denied.length === 0) return outcome
+  const named = [...new Set(denied)].slice(0, 5).join(", ")
+  const message = `the build asked for ${named}, which this machine's apt sources do not name, and was refused; the builder said: ${outcome.failure.message}`
+  return { ok: false, failure: { kind: "egress", message } }
+}
 
 export interface BuilderNetworkOptions {
   readonly engine: Engine
@@ -67,8 +79,9 @@ export const withBuilderNetwork = async <T>(
     try {
       const opened = await openChannel(network, { proxyPort: BUILD_PROXY_PORT, transparentPorts: [80, 443], dns: true })
       try {
-        await using _served = await options.serve(opened.channel as Channel)
-        return await build(`container:${created.value}`)
+        await using served = await options.serve(opened.channel as Channel)
+        const outcome = await build(`container:${created.value}`)
+        return withDenials(outcome, served.denied?.() ?? [])
       } finally {
         opened.close()
       }

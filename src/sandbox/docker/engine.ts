@@ -11,7 +11,7 @@ import Docker from "dockerode"
 import type { Endpoint } from "./discovery.ts"
 
 export interface EngineFailure {
-  readonly kind: "unreachable" | "timeout" | "not-found" | "conflict" | "no-space" | "refused"
+  readonly kind: "unreachable" | "timeout" | "not-found" | "conflict" | "no-space" | "refused" | "egress"
   readonly message: string
   readonly status?: number
 }

@@ -7,13 +7,12 @@
  */
 import { chmodSync, copyFileSync, mkdirSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { pipeline } from "node:stream/promises"
-import { extract } from "tar-stream"
 import type { Executables } from "../backend.ts"
 import { showVeiled } from "../namespace/root-view.ts"
 import { type BuilderNetworkOptions, withBuilderNetwork } from "./builder-network.ts"
 import { type ContainerRoot, LABEL, type RootMaker } from "./container-spec.ts"
 import type { ContainerId, Engine, Outcome, Progress } from "./engine.ts"
+import { onlyFile } from "./only-file.ts"
 import type { Removals } from "./removals.ts"
 import { type DriverLayer, ensureLayer, ensureRunner, ensureView, runnerText } from "./images.ts"
 
@@ -33,22 +32,6 @@ export interface ImageRootOptions {
 }
 
 const INTERPRETER = "/usr/bin/perl"
-
-/** The first file of a tar stream. */
-const onlyFile = async (tar: NodeJS.ReadableStream): Promise<Buffer | undefined> => {
-  let content: Buffer | undefined
-  const unpack = extract()
-  unpack.on("entry", (header, stream, next) => {
-    const chunks: Buffer[] = []
-    stream.on("data", (chunk) => chunks.push(chunk as Buffer))
-    stream.on("end", () => {
-      if (header.type === "file") content ??= Buffer.concat(chunks)
-      next()
-    })
-  })
-  await pipeline(tar, unpack)
-  return content
-}
 
 const readInterpreter = async (engine: Engine, id: ContainerId): Promise<Outcome<Buffer>> => {
   const tar = await engine.read(id, INTERPRETER)

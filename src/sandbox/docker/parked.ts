@@ -47,7 +47,7 @@ export interface ParkOptions {
 }
 export type ParkFailure = {
   readonly ok: false
-  readonly failure: EngineFailure | { readonly kind: "remote" | "bridge"; readonly message: string }
+  readonly failure: EngineFailure | { readonly kind: "remote" | "bridge" | "elsewhere"; readonly message: string }
 }
 
 const READY_WITHIN_MS = 30_000

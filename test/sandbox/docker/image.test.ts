@@ -1,6 +1,7 @@
 import { tmpdir } from "node:os"
 import { Readable } from "node:stream"
 import { afterAll, beforeAll, expect, it } from "vitest"
+import { createEgressProxy } from "../../../src/egress-proxy/index.ts"
 import { openEngine } from "../../../src/sandbox/docker/engine.ts"
 import { acquireEngine } from "../../support/docker-engine.ts"
 import { engineSuite } from "./engine-suite.ts"
@@ -96,6 +97,34 @@ engineSuite("the programs of an image", engine, () => {
     await using later = openPlace(socket, { rootfs: "image", base, progress: note, layerFor })
     expect((await later.run(["/usr/bin/greet"], { executables })).out).toBe("greetings\n")
     expect(requests.length).toBe(count)
+  }, 120_000)
+
+  it("names the host that the build's proxy refused, before what the builder makes of it", async (context) => {
+    const info = await api.info()
+    if (info.ok && info.value.product === "podman")
+      context.skip("Podman's builds cannot be held to a channel, and are refused")
+    const denied: string[] = []
+    await using place = openPlace(socket, {
+      rootfs: "image",
+      base,
+      progress: note,
+      layerFor: () => ({ packages: ["greeter"], sources: ["deb [trusted=yes] http://far.test/ ./"] }),
+      serveBuild: async (channel) => {
+        const proxy = await createEgressProxy({
+          egress: ["near.test:80"],
+          onVerdict: ({ decision, host, port }) => void (decision === "deny" && denied.push(`${host}:${port}`)),
+        })
+        void proxy.serve(channel)
+        return { denied: () => denied, [Symbol.asyncDispose]: () => proxy.close() }
+      },
+    })
+    const answer = await place.backend.prepare(profileOf({ executables: { program: "/usr/bin/greet", spawn: {} } }))
+    expect(answer).toMatchObject({
+      ok: false,
+      control: "engine-egress",
+      message: expect.stringContaining("the build asked for far.test:80, which") as string,
+      fix: expect.stringContaining("docker-base.mjs --load") as string,
+    })
   }, 120_000)
 
   it("does not build a layer without a channel, nor with a package name that is none", async () => {
