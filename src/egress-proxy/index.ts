@@ -9,6 +9,7 @@ export {
 export type { Listen, PolicyInput } from "./options.ts"
 export { PolicyError } from "./policy.ts"
 export { type Reason, type ReasonClass, type ReasonCode, reasons } from "./reasons.ts"
+export { type Explained, explainDenial, namedDenial, type Stopped } from "./explain.ts"
 export { defaultBudgets } from "./budgets.ts"
 export { defaultLimits, type ProxyLimits } from "./limits.ts"
 export type { Denial, VerdictLogger } from "./verdict-log.ts"

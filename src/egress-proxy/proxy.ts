@@ -80,6 +80,10 @@ export interface EgressProxy extends AsyncDisposable {
   /** Answers the channel's connections until disposed, which also closes those that are open. */
   serve(channel: ProxyChannel): AsyncDisposable
   denials(): readonly Denial[]
+  /** Requests that were allowed and could not be carried: the answers that they got are the proxy's, not a site's. */
+  failures(): readonly Denial[]
+  /** The declared name that an address inside the sandbox stands for. */
+  nameFor(address: string): string | undefined
   counters(): ProxyCounters
   close(): Promise<void>
 }
@@ -218,6 +222,8 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     },
     serve,
     denials: () => log.denials(),
+    failures: () => log.failures(),
+    nameFor: (address) => names.nameFor(address),
     counters: () => ({
       generation: gate.generation,
       connections: connections.size,

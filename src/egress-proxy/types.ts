@@ -42,6 +42,9 @@ export interface Verdict {
   readonly reason: string
   readonly protocol: Protocol
   readonly host?: string
+  /** the host as people read it, where it has `xn--` labels, and the scripts that its letters are from */
+  readonly unicode?: string
+  readonly scripts?: readonly string[]
   readonly port?: number
   /** the vetted address dialled */
   readonly address?: string

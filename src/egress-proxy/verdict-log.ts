@@ -9,8 +9,10 @@
  * their own up to a number a second, and beyond it one line for each reason, with the count.
  */
 import type { Authority } from "./authority.ts"
+import { explainDenial } from "./explain.ts"
 import { type ReasonClass, type ReasonCode, reasons } from "./reasons.ts"
 import type { Protocol, Verdict } from "./types.ts"
+import { unicodeOf } from "./unicode-name.ts"
 
 export interface VerdictLogger {
   info(fields: object, message: string): void
@@ -40,6 +42,8 @@ export interface VerdictFacts {
 export interface VerdictLog {
   record(facts: VerdictFacts): { readonly recorded: boolean; readonly verdict: Verdict }
   denials(): readonly Denial[]
+  /** What was allowed and could not be carried, which is nobody's violation. */
+  failures(): readonly Denial[]
   readonly totals: Readonly<Record<ReasonClass, number>>
   /** something could not be recorded: nothing may pass any more */
   readonly broken: boolean
@@ -62,11 +66,13 @@ export function createVerdictLog(options: {
     options.onBroken?.()
   }
   const lines = createRefusalLines(options.logger, options.refusalLines, fail)
-  const rows = new Map<string, { reason: string; target: string; count: number }>()
+  const denied = new Map<string, Row>()
+  const failed = new Map<string, Row>()
   const totals: Record<ReasonClass, number> = { allow: 0, deny: 0, malformed: 0, infrastructure: 0 }
 
   const count = (verdict: Verdict) => {
-    if (verdict.decision !== "deny" && verdict.decision !== "malformed") return
+    if (verdict.decision === "allow") return
+    const rows = verdict.decision === "infrastructure" ? failed : denied
     const named =
       verdict.host === undefined ? "-" : verdict.port === undefined ? verdict.host : `${verdict.host}:${verdict.port}`
     const known = rows.get(`${verdict.reason} ${named}`)
@@ -106,9 +112,18 @@ export function createVerdictLog(options: {
       return { recorded, verdict }
     },
     flush: () => lines.flush(),
-    denials: () => [...rows.values()].map((row) => ({ layer: "egress" as const, ...row })),
+    denials: () => listed(denied),
+    failures: () => listed(failed),
   }
 }
+
+interface Row {
+  readonly reason: string
+  readonly target: string
+  count: number
+}
+const listed = (rows: ReadonlyMap<string, Row>): readonly Denial[] =>
+  [...rows.values()].map((row) => ({ layer: "egress" as const, ...row }))
 
 /** Refusals in the log: one by one up to `most` in a second, then counted by reason until the second is over. */
 function createRefusalLines(logger: VerdictLogger | undefined, most: number, fail: () => void) {
@@ -150,6 +165,11 @@ function createRefusalLines(logger: VerdictLogger | undefined, most: number, fai
   }
 }
 
+/** The fix, with the target's name in it where there is one. */
+function hintFor({ code, target }: VerdictFacts, hint: string): string {
+  return target === undefined || hint === "" ? hint : explainDenial({ reason: code, target: target.text }).hint
+}
+
 function verdictOf(facts: VerdictFacts): Verdict {
   const reason = reasons[facts.code]
   const verdict: { -readonly [Key in keyof Verdict]: Verdict[Key] } = {
@@ -158,8 +178,13 @@ function verdictOf(facts: VerdictFacts): Verdict {
     protocol: facts.protocol,
   }
   const host = facts.target?.hostText ?? facts.host
-  const hint = facts.report === undefined ? reason.hint : reasons[facts.report].text
+  const hint = facts.report === undefined ? hintFor(facts, reason.hint) : reasons[facts.report].text
   if (host !== undefined) verdict.host = host
+  const read = host === undefined ? undefined : unicodeOf(host)
+  if (read !== undefined) {
+    verdict.unicode = read.text
+    verdict.scripts = read.scripts
+  }
   if (facts.target !== undefined) verdict.port = facts.target.port
   if (facts.address !== undefined) verdict.address = facts.address
   if (facts.aliases !== undefined && facts.aliases.length > 0) verdict.aliases = facts.aliases

@@ -64,6 +64,7 @@ export const hostLimits = Object.freeze({
     "the rest of what a driver's home kept is recorded as a count and a digest of the whole list",
   ),
   receiptDenials: limit("the receipt", 1_000, "the rest is recorded as a count"),
+  unreachable: limit("the call", 20, "details.unreachable names no more hosts"),
   errorOutputBytes: limit("the output reader", 4_096, "details.stderr keeps the end of the stream"),
   auditLockMs: limit("the audit log", 30_000, "the append fails; the call ends internal"),
   auditReserveBytes: limit(

@@ -51,6 +51,10 @@ describe("curl", () => {
         expect(web.seen.at(-1)).toMatchObject({ host: new URL(url).host })
       })
     }
+    it(`is refused another port of a declared host ${how}, which is named by host and port`, async () => {
+      const envelope = await world.call(tool, { url: "http://plain.test:8081/" })
+      expect(envelope).toMatchObject({ ok: false, denied: [{ reason: "port_not_allowed", target: "plain.test:8081" }] })
+    })
     for (const url of ["https://evil.test/", "http://evil.test/", "https://plain.test/", "http://93.184.216.34/"]) {
       it(`is refused ${url} ${how}`, async () => {
         const before = web.seen.length

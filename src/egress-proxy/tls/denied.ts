@@ -3,20 +3,31 @@
  *
  * Guarantees: the same reason code in header, body and verdict; holds no value and no raw byte of the request.
  */
-import { denialBody } from "../denial.ts"
+import { denialBody, denialPhrase, proxyStatus } from "../denial.ts"
 import { reasons, type ReasonCode } from "../reasons.ts"
 import type { Verdict } from "../types.ts"
 
 export interface DeniedResponse {
   readonly status: number
+  readonly phrase: string
   readonly headers: readonly string[]
   readonly body: string
 }
 
 export function deniedResponse(verdict: Verdict, detail: string | undefined): DeniedResponse {
-  const { status } = reasons[verdict.reason as ReasonCode]
+  const code = verdict.reason as ReasonCode
+  const { status } = reasons[code]
   const body = denialBody(verdict, detail)
-  const headers = ["x-caisson-denied", verdict.reason, "content-type", "application/json", "cache-control", "no-store"]
+  const headers = [
+    "x-caisson-denied",
+    code,
+    "proxy-status",
+    proxyStatus(code),
+    "content-type",
+    "application/json",
+    "cache-control",
+    "no-store",
+  ]
   headers.push("content-length", String(Buffer.byteLength(body)), "connection", "close")
-  return { status, headers, body }
+  return { status, phrase: denialPhrase(code), headers, body }
 }

@@ -153,7 +153,7 @@ export function interceptTls(options: InterceptOptions): Interception {
       return
     }
     const denied = deniedResponse(verdict, refusal.detail)
-    response.writeHead(denied.status, [...denied.headers])
+    response.writeHead(denied.status, denied.phrase, [...denied.headers])
     response.end(denied.body)
   }
 
@@ -223,7 +223,7 @@ export function interceptTls(options: InterceptOptions): Interception {
     const code = parserReasons[error.code ?? ""] ?? "bad_header"
     const denied = deniedResponse(options.record({ protocol: "http", code }).verdict, undefined)
     const lines = denied.headers.flatMap((text, at) => (at % 2 === 0 ? [`${text}: ${denied.headers[at + 1]}`] : []))
-    socket.end(`HTTP/1.1 ${denied.status} Refused\r\n${lines.join("\r\n")}\r\n\r\n${denied.body}`)
+    socket.end(`HTTP/1.1 ${denied.status} ${denied.phrase}\r\n${lines.join("\r\n")}\r\n\r\n${denied.body}`)
   }
   const onRequestGuarded = guarded(onRequest, broken)
   server.on("request", (request, response) => onRequestGuarded(request, response, false))

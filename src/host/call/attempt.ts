@@ -5,13 +5,15 @@
  * the kernel stopped is counted together. A backend that cannot enforce the profile ends the call with nothing run.
  */
 import { mkdirSync } from "node:fs"
+import { explainDenial, namedDenial } from "../../egress-proxy/explain.ts"
 import type { Denial, ExitedSandbox, Unavailable } from "../../sandbox/backend.ts"
 import { endingFailure } from "../invoke/error-map.ts"
 import { exitWord } from "../invoke/exit-code.ts"
 import { expirySign } from "../invoke/expiry.ts"
 import type { Failure } from "../invoke/failure.ts"
 import { interpretOutput, tail } from "../invoke/output.ts"
-import type { HostCore } from "./core.ts"
+import { hostLimits } from "../limits.ts"
+import type { HostCore, ServedEgress } from "./core.ts"
 import type { Attempt, Sealed, Step } from "./steps.ts"
 
 const notEnforced = ({ control, message, fix }: Unavailable): Failure => ({
@@ -52,6 +54,15 @@ const outcomeOf = (
   return read
 }
 
+/** Hosts that were allowed and could not be reached: what the program took for a site's answer was the proxy's. */
+const withUnreachable = (outcome: Attempt["outcome"], failures: readonly Denial[]): Attempt["outcome"] => {
+  if (outcome.ok || failures.length === 0) return outcome
+  const unreachable = failures
+    .slice(0, hostLimits.unreachable.value)
+    .map(({ reason, target, count }) => ({ reason, target, count, ...explainDenial({ reason, target }) }))
+  return { ...outcome, details: { ...outcome.details, unreachable } }
+}
+
 export const attempt = async (
   core: HostCore,
   sealed: Sealed,
@@ -64,7 +75,7 @@ export const attempt = async (
   const prepared = await backend.prepare(profile)
   if (!prepared.ok) return notEnforced(prepared)
   scope.use(prepared)
-  let stopped: () => readonly Denial[] = () => []
+  let proxy: ServedEgress | undefined
   if (egress !== undefined) {
     if (prepared.channel === "none")
       return notEnforced({
@@ -73,15 +84,20 @@ export const attempt = async (
         message: "the sandbox was made without the channel that its network needs",
         fix: "run `caisson doctor`",
       })
-    const proxy = scope.use(await core.egressProxy(egress))
+    proxy = scope.use(await core.egressProxy(egress))
     proxy.serve(prepared.channel)
-    stopped = () => proxy.denials()
   }
   const exited = await prepared.run(job, signal)
   if (!exited.ok) return notEnforced(exited)
   scope.use(exited)
+  const nameFor = (address: string): string | undefined => proxy?.nameFor(address)
+  const tapped = exited.denied.map((denial) => (denial.layer === "egress" ? namedDenial(denial, nameFor) : denial))
   return {
     ok: true,
-    value: { exited, denied: mergeDenials(earlier, exited.denied, stopped()), outcome: outcomeOf(sealed, exited) },
+    value: {
+      exited,
+      denied: mergeDenials(earlier, tapped, proxy?.denials() ?? []),
+      outcome: withUnreachable(outcomeOf(sealed, exited), proxy?.failures() ?? []),
+    },
   }
 }

@@ -10,6 +10,10 @@ import type { HealthStatus } from "../resolver/types.ts"
 export interface ServedEgress extends AsyncDisposable {
   serve(channel: Channel): void
   denials(): readonly Denial[]
+  /** what was allowed and could not be carried, so that the proxy's own 502 is told from a site's */
+  failures(): readonly Denial[]
+  /** the declared name that an address inside the sandbox stands for */
+  nameFor(address: string): string | undefined
 }
 
 /** A folder, or with `file` a file, by its real path. */

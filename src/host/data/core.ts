@@ -57,6 +57,8 @@ const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> => {
   return {
     serve: (channel) => void proxy.serve(channel),
     denials: () => proxy.denials(),
+    failures: () => proxy.failures(),
+    nameFor: (address) => proxy.nameFor(address),
     [Symbol.asyncDispose]: () => proxy.close(),
   }
 }

@@ -107,7 +107,7 @@ describe("an upstream that fails", () => {
 
   it("by never answering is infrastructure", async () => {
     const upstream = await upstreamServer(() => undefined)
-    const { send } = await world({ upstreamPort: upstream.port, options: { limits: { idleMs: 150 } } })
+    const { send } = await world({ upstreamPort: upstream.port, options: { limits: { idleMs: 1_000 } } })
     const answer = await send({})
     expect([answer.status, answer.headers["x-caisson-denied"]]).toEqual([504, "upstream_timeout"])
   })
