@@ -22,7 +22,8 @@ export function serveConnection(gate: Gate, source: ByteSource, fail: (error: un
     if (typeof first === "string") return source.destroy()
     try {
       const known = gate.tunnels.find(first)
-      if (known !== undefined) return openTunnel(connectTunnel(gate, source, known), fail)
+      // One that will be refused waits for its turn like everything else.
+      if (known !== undefined && gate.decide(known).allow) return openTunnel(connectTunnel(gate, source, known), fail)
       source.unread(first)
       serve(gate, source, first).catch(fail)
     } catch (error) {

@@ -50,17 +50,39 @@ const isReverse = (name: string): boolean => name.endsWith(".in-addr.arpa") || n
 const shown = (query: DnsQuery): string => query.display.slice(0, 255)
 
 export function serveDnsUdp(gate: Gate, names: () => SyntheticAddresses, socket: UdpSocket): () => void {
-  const answerTo = (message: Buffer, from: RemoteInfo) => {
+  const { requestCost, queriesWaiting } = gate.limits
+  let waiting = 0
+  let dropping = false
+  let stopped = false
+  const answerTo = guarded(
+    (message: Buffer, from: RemoteInfo) => {
+      if (stopped) return
+      const reply = respondToQuery(gate, names(), message)
+      if (reply !== undefined) socket.send(reply, from.port, from.address, () => {})
+    },
+    () => gate.refuse({ protocol: "dns", code: "internal" }),
+  )
+  const onMessage = (message: Buffer, from: RemoteInfo): void => {
     // Port 0 is nobody's: a datagram can carry it all the same, and no answer can be sent there.
     if (from.port === 0) return
-    const reply = respondToQuery(gate, names(), message)
-    if (reply !== undefined) socket.send(reply, from.port, from.address, () => {})
+    if (waiting >= queriesWaiting) {
+      // Said once, until all that waited has been answered.
+      if (!dropping) gate.refuse({ protocol: "dns", code: "budget", rule: "limits.queriesWaiting" })
+      dropping = true
+      return
+    }
+    waiting += 1
+    void gate.turns.next(requestCost).then(() => {
+      waiting -= 1
+      if (waiting === 0) dropping = false
+      answerTo(message, from)
+    })
   }
-  const onMessage = guarded(answerTo, () => gate.refuse({ protocol: "dns", code: "internal" }))
   const onError = () => {}
   socket.on("message", onMessage)
   socket.on("error", onError)
   return () => {
+    stopped = true
     socket.off("message", onMessage)
     socket.off("error", onError)
   }
@@ -83,6 +105,8 @@ export async function serveDnsTcp(gate: Gate, names: () => SyntheticAddresses, s
       return source.destroy()
     }
     for (const message of step.messages) {
+      await gate.turns.next(gate.limits.requestCost)
+      if (source.destroyed) return
       const reply = respondToQuery(gate, names(), message)
       if (reply !== undefined) socket.write(frameDnsMessage(reply))
       if (socket.writableLength > gate.limits.unreadBytes) return source.destroy()

@@ -30,6 +30,7 @@ import { createPassages, type Passage, type Passages } from "./passages.ts"
 import type { CompiledPolicy, Grant } from "./policy.ts"
 import type { ReasonCode } from "./reasons.ts"
 import type { Interceptor } from "./secure.ts"
+import { createTurns, type Turns } from "./turns.ts"
 import { createTurnstile } from "./turnstile.ts"
 import type { Dial, EgressBudgets, Protocol, Resolve, Verdict } from "./types.ts"
 import type { VerdictFacts, VerdictLog } from "./verdict-log.ts"
@@ -62,6 +63,8 @@ export interface Gate {
   readonly passages: Passages
   readonly meter: BudgetMeter
   readonly memory: LineMemory
+  /** when the next portion of this proxy's work is to be done */
+  readonly turns: Turns
   /** requests for tunnels that were taken apart before */
   readonly tunnels: KnownTunnels
   readonly pending: number
@@ -240,6 +243,7 @@ export function createGate(options: GateOptions): Gate {
     passages,
     meter,
     memory: new LineMemory(limits.lineMemoryBytes),
+    turns: createTurns(limits.turnBytes),
     tunnels,
     refuse,
     record: (facts) => log.record(facts),

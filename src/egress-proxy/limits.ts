@@ -42,6 +42,15 @@ export interface ProxyLimits {
   readonly stalledMs: number
   /** a tunnel counts as idle, and may be shed, after this */
   readonly shedIdleMs: number
+  /**
+   * bytes of heads and bodies that one proxy works on in one turn of the event loop, or one read where that is more:
+   * further ones wait for the next turn, in line
+   */
+  readonly turnBytes: number
+  /** what a request, or a DNS query, takes of those at least: so many are judged in one turn */
+  readonly requestCost: number
+  /** DNS datagrams that wait for their turn; further ones are dropped, as a network would, and counted as `budget` */
+  readonly queriesWaiting: number
   /** names being resolved at once on one proxy; the others wait, within the connect timeout */
   readonly resolving: number
   /** addresses of one answer that are tried, in the resolver's order */
@@ -73,6 +82,9 @@ export const defaultLimits: ProxyLimits = Object.freeze({
   turnedAway: 16,
   stalledMs: 120_000,
   shedIdleMs: 5_000,
+  turnBytes: 65_536,
+  requestCost: 4_096,
+  queriesWaiting: 256,
   resolving: 16,
   dialAttempts: 4,
   unreadBytes: 65_536,

@@ -50,6 +50,7 @@ export async function serveIntercepted(
     record: ({ protocol: kind, code, report }) =>
       gate.record({ protocol: kind, code, target, address: opened.address, rule: opened.grant.rule, report }),
     judge: () => gate.countRequest(target) ?? "allowed",
+    turns: gate.turns,
     ...(interceptor.upstreamCa !== undefined && { verifyCa: interceptor.upstreamCa }),
     limits: {
       headBytes: gate.limits.headBytes,

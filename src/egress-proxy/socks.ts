@@ -19,6 +19,7 @@ type Request = Extract<Socks5Step, { state: "request" }>
 export async function serveSocks(gate: Gate, source: ByteSource): Promise<void> {
   const request = await readRequest(gate, source)
   if (request === undefined) return
+  await gate.turns.next(gate.limits.requestCost)
   const refuse = (_: unknown, verdict: Verdict) =>
     linger(source, socks5Reply(replyCode(verdict.reason as ReasonCode)), gate.limits)
   const host = hostOf(request.target, gate)

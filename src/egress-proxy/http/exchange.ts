@@ -7,6 +7,7 @@ import type { Passage } from "../passages.ts"
 import type { ReasonCode } from "../reasons.ts"
 import type { RulesOff } from "../rules.ts"
 import type { BodyScanner } from "../secrets/body.ts"
+import type { Turns } from "../turns.ts"
 import type { Verdict } from "../types.ts"
 import type { Framing } from "./framing.ts"
 import type { Header, RequestHead } from "./head.ts"
@@ -22,6 +23,7 @@ export interface Exchange {
   readonly upstream: Duplex
   readonly passage: Passage
   readonly limits: ProxyLimits
+  readonly turns: Turns
   readonly idleMs: number
   readonly off: RulesOff
   /** looks at the body before it goes upstream */

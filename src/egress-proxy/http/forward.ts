@@ -12,7 +12,7 @@ import { createBodyReader } from "./body.ts"
 import type { Answer, Exchange, ForwardResult, Sent } from "./exchange.ts"
 import { emptyBody } from "./framing.ts"
 import type { Header } from "./head.ts"
-import { respond, unsent } from "./respond.ts"
+import { drained, respond, unsent } from "./respond.ts"
 import { upgrade } from "./websocket.ts"
 
 export async function forward(exchange: Exchange): Promise<ForwardResult> {
@@ -114,13 +114,14 @@ const refused = (step: BodyStep): Sent | undefined =>
 
 async function sendBody(
   request: ClientRequest,
-  { source, framing, limits, passage, idleMs, scanner }: Exchange,
+  { source, framing, limits, passage, turns, idleMs, scanner }: Exchange,
 ): Promise<Sent> {
   const body = createBodyReader(source, framing.body, limits)
   for (;;) {
     const piece = await body.next(idleMs)
     if (piece.state === "end") break
     if (piece.state === "bad") return { kind: "failed", code: piece.code }
+    await turns.next(piece.bytes.length)
     const found = scanner === undefined ? undefined : refused(await scanner.push(piece.bytes))
     if (found !== undefined) return found
     if (!passage.out(piece.bytes.length)) return { kind: "failed", code: "budget" }
@@ -133,14 +134,3 @@ async function sendBody(
   source.watch()
   return { kind: "sent" }
 }
-
-const drained = (stream: NodeJS.EventEmitter): Promise<void> =>
-  new Promise((resolve) => {
-    const done = () => {
-      stream.off("drain", done)
-      stream.off("close", done)
-      resolve()
-    }
-    stream.once("drain", done)
-    stream.once("close", done)
-  })

@@ -6,9 +6,9 @@
  * Assumes: node:http parsed the head in strict mode and within the cap.
  */
 import { type IncomingMessage, STATUS_CODES } from "node:http"
-import type { Duplex } from "node:stream"
 import { abort } from "../endpoint.ts"
 import type { Passage } from "../passages.ts"
+import { inTurns } from "../turns.ts"
 import { isBrokenOff } from "../tls/carrier.ts"
 import type { Exchange, ForwardResult, Sent } from "./exchange.ts"
 import { isLength, passedHeaders } from "./framing.ts"
@@ -67,7 +67,7 @@ export async function respond(
   const toTheEnd = !bodiless && length === undefined && response.headers["transfer-encoding"] === undefined
   // Node takes a reset for the end of a response that only an end delimits.
   const isWhole = () => response.complete && !(toTheEnd && isBrokenOff(exchange.upstream))
-  const complete = await copyBody(response, client, passage, chunked, isWhole)
+  const complete = await copyBody(response, exchange, chunked, isWhole)
   if (!complete) {
     abort(client)
     return { state: "broken" }
@@ -75,31 +75,44 @@ export async function respond(
   return { state: "answered", reusable }
 }
 
-function copyBody(
+async function copyBody(
   response: IncomingMessage,
-  client: Duplex,
-  passage: Passage,
+  { source, passage, turns }: Exchange,
   chunked: boolean,
   isWhole: () => boolean,
 ): Promise<boolean> {
-  return new Promise((resolve) => {
-    const onDrain = () => response.resume()
-    client.on("drain", onDrain)
-    response.on("data", (bytes: Buffer) => {
-      if (!passage.in(bytes.length)) return response.destroy()
+  const client = source.socket
+  try {
+    for await (const bytes of inTurns(response, turns)) {
+      if (!passage.in(bytes.length) || client.destroyed) {
+        response.destroy()
+        return false
+      }
       client.cork()
       if (chunked) client.write(`${bytes.length.toString(16)}\r\n`)
       let room = client.write(bytes)
       if (chunked) room = client.write("\r\n")
       client.uncork()
-      if (!room) response.pause()
-    })
-    response.on("error", () => {})
-    response.on("close", () => {
-      client.off("drain", onDrain)
-      const whole = isWhole()
-      if (whole && chunked) client.write("0\r\n\r\n")
-      resolve(whole && !client.destroyed)
-    })
-  })
+      if (!room) await drained(client)
+    }
+  } catch {
+    return false
+  }
+  if (!response.closed) await new Promise((resolve) => response.once("close", resolve))
+  const whole = isWhole()
+  if (whole && chunked) client.write("0\r\n\r\n")
+  return whole && !client.destroyed
 }
+
+/** There is room again, or there never will be. */
+export const drained = (stream: NodeJS.EventEmitter & { readonly destroyed: boolean }): Promise<void> =>
+  new Promise((resolve) => {
+    if (stream.destroyed) return resolve()
+    const done = () => {
+      stream.off("drain", done)
+      stream.off("close", done)
+      resolve()
+    }
+    stream.once("drain", done)
+    stream.once("close", done)
+  })

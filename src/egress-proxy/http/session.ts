@@ -2,8 +2,8 @@
  * The requests of one HTTP connection, one after the other, each judged from scratch.
  *
  * Guarantees: a request is read, judged, answered or forwarded, and only then is the next one looked at; what was
- * allowed once gives the next request nothing. A refusal of the grammar closes the connection; a refusal of policy
- * keeps it only when there is no body to skip. Ends when the client does.
+ * allowed once gives the next request nothing. A refusal closes the connection, so that what was sent ahead of it costs
+ * nothing, and each is judged in its turn. Ends when the client does.
  * The forwarder and what it needs of Node are loaded with the first request that is forwarded: most calls make none.
  */
 import type { Authority } from "../authority.ts"
@@ -13,7 +13,7 @@ import type { Gate, Opened } from "../gate.ts"
 import { linger } from "../linger.ts"
 import type { Protocol, Verdict } from "../types.ts"
 import type { forward as Forward } from "./forward.ts"
-import { type Framing, passedHeaders } from "./framing.ts"
+import { passedHeaders } from "./framing.ts"
 import { type RequestHead, valuesOf } from "./head.ts"
 import { isSafe, type Judged, judgeRequest } from "./judge.ts"
 import { readHead } from "./read-head.ts"
@@ -53,15 +53,16 @@ export async function serveHttp(options: SessionOptions): Promise<void> {
       if (read.state === "bad") {
         drop(opened)
         const code = inside !== undefined && read.code === "bad_request_line" ? "protocol_mismatch" : read.code
-        return await refuseAndClose(
+        return void (await refuseAndClose(
           options,
           gate.refuse({
             protocol: inside?.protocol ?? "http",
             code,
             ...(inside !== undefined && { target: inside.authority }),
           }),
-        )
+        ))
       }
+      await gate.turns.next(Math.max(read.head.length, gate.limits.requestCost))
       const judged = judgeRequest(gate.policy, read.head, gate.limits.headerLines, inside?.authority)
       if (judged.kind === "tunnel") {
         gate.tunnels.learn(read.head, judged.authority)
@@ -89,7 +90,7 @@ async function exchange(
   const protocol: Protocol = framing.websocket ? "websocket" : "http"
   const report = policy.readOnlyHttp === "report" && !isSafe(head, framing, judged.path, off) ? "read_only" : undefined
   const through = opened ?? (await gate.open({ protocol, target: authority, client: source, report }))
-  if (!through.ok) return answerRefusal(options, through.verdict, head, framing)
+  if (!through.ok) return refuseAndClose(options, through.verdict, head)
   // The tunnel's own allow was recorded before this request was seen.
   if (opened !== undefined && report !== undefined) {
     const { address, grant } = opened
@@ -108,6 +109,7 @@ async function exchange(
     upstream: through.upstream,
     passage: through.passage,
     limits: gate.limits,
+    turns: gate.turns,
     idleMs: policy.budgets.idleTimeoutMs,
     off,
     ...(scanner !== undefined && { scanner }),
@@ -117,8 +119,7 @@ async function exchange(
   const { rule } = through.grant
   const verdict =
     result.state === "refused" ? result.verdict : gate.refuse({ protocol, target: authority, code: result.code, rule })
-  await refuseAndClose(options, verdict, head)
-  return "over"
+  return refuseAndClose(options, verdict, head)
 }
 
 async function scannerFor(placeholders: readonly string[], head: RequestHead) {
@@ -130,26 +131,10 @@ function answerJudged(options: SessionOptions, judged: Extract<Judged, { kind: "
   const { code, authority, head, framing } = judged
   const protocol = head?.method === "CONNECT" ? "connect" : framing?.websocket === true ? "websocket" : "http"
   const verdict = options.gate.refuse({ protocol, code, ...(authority !== undefined && { target: authority }) })
-  return answerRefusal(options, verdict, head, framing)
+  return refuseAndClose(options, verdict, head)
 }
 
-/** Where the request's end is known and near, the connection stays open for the next one. */
-async function answerRefusal(
-  options: SessionOptions,
-  verdict: Verdict,
-  head?: RequestHead,
-  framing?: Framing,
-): Promise<Step> {
-  if (framing?.body.kind === "none" && framing.keepAlive) {
-    const { socket } = options.source
-    socket.write(denialResponse(verdict, { keepAlive: true, headOnly: head?.method === "HEAD" }))
-    // A client that asks on and on without reading the answers is not answered further.
-    return socket.writableLength > options.gate.limits.unreadBytes ? "over" : "next"
-  }
-  await refuseAndClose(options, verdict, head)
-  return "over"
-}
-
-async function refuseAndClose({ source, gate }: SessionOptions, verdict: Verdict, head?: RequestHead): Promise<void> {
+async function refuseAndClose({ source, gate }: SessionOptions, verdict: Verdict, head?: RequestHead): Promise<Step> {
   await linger(source, denialResponse(verdict, { keepAlive: false, headOnly: head?.method === "HEAD" }), gate.limits)
+  return "over"
 }

@@ -19,12 +19,14 @@ export function createPlaceholderScanner(placeholders: readonly string[]): Place
 
 function createNeedleScanner(needles: readonly Needle[]): PlaceholderScanner {
   const asSent = createWindow(needles)
-  const decoded = createWindow(needles)
+  // Until the first escape what is decoded is what was sent, and is not searched twice.
+  let decoded: PlaceholderScanner | undefined
   const decoder = createPercentDecoder()
   return {
     push(chunk) {
       if (needles.length === 0 || chunk.length === 0) return undefined
-      return asSent.push(chunk) ?? decoded.push(decoder.push(chunk))
+      if (decoded === undefined && chunk.includes(0x25)) decoded = createWindow(needles, asSent.tail)
+      return asSent.push(chunk) ?? decoded?.push(decoder.push(chunk))
     },
   }
 }
@@ -44,13 +46,22 @@ export function findPlaceholder(text: string, needles: readonly Needle[]): strin
   return undefined
 }
 
+interface Window extends PlaceholderScanner {
+  /** the last bytes, in which a placeholder may have begun */
+  readonly tail: Buffer
+}
+
 /** Searches each chunk, and the seam between it and what came before. */
-function createWindow(needles: readonly Needle[]): PlaceholderScanner {
-  const longest = Math.max(0, ...needles.map((needle) => needle.bytes.length))
-  let tail: Buffer = Buffer.alloc(0)
+function createWindow(needles: readonly Needle[], before: Buffer = Buffer.alloc(0)): Window {
+  let longest = 0
+  for (const needle of needles) longest = Math.max(longest, needle.bytes.length)
+  let tail = before
   const search = (bytes: Buffer): string | undefined =>
     needles.find((needle) => bytes.length >= needle.bytes.length && bytes.includes(needle.bytes))?.placeholder
   return {
+    get tail() {
+      return tail
+    },
     push(chunk) {
       if (chunk.length === 0) return undefined
       const seam = tail.length === 0 ? chunk.subarray(0, 0) : Buffer.concat([tail, chunk.subarray(0, longest - 1)])

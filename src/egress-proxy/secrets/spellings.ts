@@ -3,7 +3,7 @@
  *
  * Guarantees: `needlesFor` lists byte strings of which at least one occurs wherever the placeholder stands raw or
  * inside base64 (either alphabet, any alignment); percent-encoding, whole or partial, is undone by
- * `createPercentDecoder`, a chunk at a time, with at most two bytes held. Pure.
+ * `createPercentDecoder`, a chunk at a time, with at most two bytes held, in one pass whatever the bytes are. Pure.
  * Does not: see through compression, encryption, other encodings (hex, JSON `\u` escapes) or nested ones.
  */
 
@@ -34,35 +34,39 @@ export interface PercentDecoder {
 }
 
 export function createPercentDecoder(): PercentDecoder {
-  let held: Buffer = Buffer.alloc(0)
+  let held: Buffer = empty
   return {
     push(chunk) {
       const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
-      held = Buffer.alloc(0)
-      let from = bytes.indexOf(percent)
+      held = empty
+      const from = bytes.indexOf(percent)
       if (from === -1) return bytes
-      const parts: Buffer[] = [bytes.subarray(0, from)]
-      while (from !== -1) {
-        if (from + 3 > bytes.length) {
-          held = Buffer.from(bytes.subarray(from))
+      // What is decoded is never longer: one copy, and no object for each escape, however many there are.
+      const decoded = Buffer.allocUnsafe(bytes.length)
+      bytes.copy(decoded, 0, 0, from)
+      let size = from
+      for (let at = from; at < bytes.length; size += 1) {
+        const byte = bytes[at] as number
+        if (byte === percent && at + 3 > bytes.length) {
+          held = Buffer.from(bytes.subarray(at))
           break
         }
-        const high = hexDigit(bytes[from + 1] as number)
-        const low = hexDigit(bytes[from + 2] as number)
-        const escaped = high !== undefined && low !== undefined
-        parts.push(escaped ? Buffer.from([high * 16 + low]) : bytes.subarray(from, from + 1))
-        const next = from + (escaped ? 3 : 1)
-        const upcoming = bytes.indexOf(percent, next)
-        parts.push(bytes.subarray(next, upcoming === -1 ? bytes.length : upcoming))
-        from = upcoming
+        const value = byte === percent ? hexPair(bytes[at + 1] as number, bytes[at + 2] as number) : -1
+        decoded[size] = value < 0 ? byte : value
+        at += value < 0 ? 1 : 3
       }
-      return Buffer.concat(parts)
+      return decoded.subarray(0, size)
     },
   }
 }
 
-function hexDigit(byte: number): number | undefined {
-  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
-  const letter = byte | 0x20
-  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : undefined
+const empty = Buffer.alloc(0)
+/** of each byte, the number that it stands for as a hexadecimal digit, or -1 */
+const digits = Int8Array.from({ length: 256 }, (_, byte) =>
+  /[0-9a-fA-F]/.test(String.fromCharCode(byte)) ? Number.parseInt(String.fromCharCode(byte), 16) : -1,
+)
+function hexPair(high: number, low: number): number {
+  const first = digits[high] as number
+  const second = digits[low] as number
+  return first < 0 || second < 0 ? -1 : first * 16 + second
 }

@@ -16,6 +16,7 @@ import { createSecureContext, type SecureContext, TLSSocket } from "node:tls"
 import { guarded } from "../boundary.ts"
 import { abort, carriesTls } from "../endpoint.ts"
 import type { ReasonCode } from "../reasons.ts"
+import { createTurns, type Turns } from "../turns.ts"
 import type { Verdict } from "../types.ts"
 import type { CallAuthority, Leaf } from "./authority.ts"
 import { deniedResponse } from "./denied.ts"
@@ -48,6 +49,8 @@ export interface InterceptOptions extends InterceptRules {
   readonly upstream: () => Promise<Duplex>
   /** records one verdict for each request; an allow that was not recorded is not acted on */
   readonly record: (facts: InterceptFacts) => { readonly recorded: boolean; readonly verdict: Verdict }
+  /** when what is read is worked on, so that one caller's connections do not hold up another's */
+  readonly turns?: Turns
   /** the caller's own say on a request that passed the rules here: budgets, generations; `allowed` lets it pass */
   readonly judge?: (request: InterceptedRequest) => ReasonCode
   /** a method that `readOnlyHttp: enforce` would refuse was let through */
@@ -70,6 +73,10 @@ export interface InterceptLimits {
   readonly pipelined: number
   /** a body up to this size is searched whole before anything goes upstream */
   readonly heldBodyBytes: number
+  /** bytes worked on in one turn of the event loop, where the caller gives no turns */
+  readonly turnBytes: number
+  /** what a request takes of those at least */
+  readonly requestCost: number
 }
 
 export const interceptLimits: InterceptLimits = Object.freeze({
@@ -79,6 +86,8 @@ export const interceptLimits: InterceptLimits = Object.freeze({
   handshakeMs: 15_000,
   pipelined: 32,
   heldBodyBytes: 65_536,
+  turnBytes: 65_536,
+  requestCost: 4_096,
 })
 
 /**
@@ -99,7 +108,7 @@ export interface Interception extends AsyncDisposable {
 
 export function interceptTls(options: InterceptOptions): Interception {
   const limits = { ...interceptLimits, ...options.limits }
-  const { client, name, authority } = options
+  const { client, name, authority, turns = createTurns(limits.turnBytes) } = options
   const agent = createUpstreamAgent({
     name,
     upstream: options.upstream,
@@ -116,6 +125,7 @@ export function interceptTls(options: InterceptOptions): Interception {
   let secured = false
   let used = false
   let open = 0
+  let refused = false
   let deadline: NodeJS.Timeout | undefined
   const watch = (): void => {
     clearTimeout(deadline)
@@ -146,6 +156,7 @@ export function interceptTls(options: InterceptOptions): Interception {
   }
 
   const refuse = (response: ServerResponse, refusal: Refusal, protocol: "http" | "websocket"): void => {
+    refused = true
     const { verdict } = options.record({ protocol, code: refusal.code })
     // Once a response is begun, or the connection is a WebSocket, closing is the only answer left.
     if (response.headersSent || response.destroyed || response.socket === null) {
@@ -164,12 +175,14 @@ export function interceptTls(options: InterceptOptions): Interception {
   }
 
   const serve = async (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> => {
-    if (response.destroyed) return
+    await turns.next(request.rawHeaders.reduce((sum, text) => sum + text.length, limits.requestCost))
+    // What was sent ahead of a refusal is not looked at: the connection ends with it.
+    if (response.destroyed || refused) return
     const head = judge(request, false)
     if (!head.ok) return refuse(response, head.refusal, "http")
     if (expectsContinue) response.writeContinue()
     const { placeholders } = options.substitutions
-    const refusal = await relayRequest({ request, response, head, agent, limits, placeholders, breakOff })
+    const refusal = await relayRequest({ request, response, head, agent, limits, placeholders, turns, breakOff })
     if (refusal !== undefined) refuse(response, refusal, "http")
   }
 
@@ -210,7 +223,7 @@ export function interceptTls(options: InterceptOptions): Interception {
     const head = judge(request, true)
     if (!head.ok) return refuse(response, head.refusal, "websocket")
     const { placeholders } = options.substitutions
-    relayWebSocket({ request, response, client: tls, early, head, agent, limits, placeholders })
+    relayWebSocket({ request, response, client: tls, early, head, agent, limits, placeholders, turns })
       .then((refusal) => refusal !== undefined && refuse(response, refusal, "websocket"))
       .catch(() => tls.destroy())
   }
@@ -306,6 +319,8 @@ function strictServer(limits: InterceptLimits): Server {
     insecureHTTPParser: false,
     requireHostHeader: false,
     maxHeaderSize: limits.headBytes,
+    // Little is read ahead of what is worked on.
+    highWaterMark: 16_384,
     // Any other offer (HTTP/2 without TLS) is left out, and the request goes on as one.
     shouldUpgradeCallback: ({ rawHeaders }) => membersOf(pairsOf(rawHeaders), "upgrade").includes("websocket"),
   })

@@ -18,6 +18,7 @@ import {
 import { pipeline } from "node:stream/promises"
 import { createBodyScanner, type BodyScanner } from "../secrets/body.ts"
 import type { HeaderPair } from "../secrets/substitute.ts"
+import { inTurns, type Turns } from "../turns.ts"
 import { emptyBody } from "../http/framing.ts"
 import { crossing } from "../http/hop-by-hop.ts"
 import { isBrokenOff } from "./carrier.ts"
@@ -41,6 +42,7 @@ export interface RelayedRequest {
   readonly agent: Agent
   readonly limits: RelayLimits
   readonly placeholders: readonly string[]
+  readonly turns: Turns
   /** ends the client's connection so that it looks broken, not finished */
   readonly breakOff: () => void
 }
@@ -53,7 +55,7 @@ export async function relayRequest(relayed: RelayedRequest): Promise<Refusal | u
   const hold = body.kind === "none" || (body.kind === "length" && body.bytes <= limits.heldBodyBytes)
   try {
     if (hold) {
-      for await (const chunk of request as AsyncIterable<Buffer>) {
+      for await (const chunk of inTurns(request, relayed.turns)) {
         const refusal = refusalOf(await scanner.push(chunk))
         if (refusal !== undefined) return refusal
         held.push(chunk)
@@ -103,7 +105,7 @@ async function exchange(
     upstream.destroy()
   })
   const answered = answerOf(upstream)
-  const sent = send(upstream, request, body).then((refusal) => {
+  const sent = send(upstream, request, body, relayed.turns).then((refusal) => {
     stopped = refusal
     if (refusal !== undefined) upstream.destroy()
   })
@@ -117,7 +119,7 @@ async function exchange(
       flatten(crossing(pairsOf(answer.rawHeaders))),
     )
     const { socket } = answer
-    await pipeline(answer, response, { end: false })
+    await pipeline(inTurns(answer, relayed.turns), response, { end: false })
     if (isToTheEnd(answer, request.method ?? "") && isBrokenOff(socket)) {
       relayed.breakOff()
       return undefined
@@ -165,13 +167,14 @@ async function send(
   upstream: ClientRequest,
   request: IncomingMessage,
   body: readonly Buffer[] | BodyScanner,
+  turns: Turns,
 ): Promise<Refusal | undefined> {
   if (!("push" in body && "dispose" in body)) {
     upstream.end(Buffer.concat(body as readonly Buffer[]))
     return undefined
   }
   try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
+    for await (const chunk of inTurns(request, turns)) {
       const refusal = refusalOf(await body.push(chunk))
       if (refusal !== undefined) return refusal
       if (upstream.destroyed) return undefined

@@ -12,6 +12,7 @@ import { type Duplex, Transform } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import type { TLSSocket } from "node:tls"
 import { attempt } from "../boundary.ts"
+import type { Turns } from "../turns.ts"
 import { createWebSocketScanner } from "../secrets/websocket.ts"
 import { crossing } from "../http/hop-by-hop.ts"
 import { flatten, membersOf, pairsOf } from "./headers.ts"
@@ -29,6 +30,7 @@ export interface RelayedWebSocket {
   readonly agent: Agent
   readonly limits: { readonly headBytes: number; readonly idleMs: number }
   readonly placeholders: readonly string[]
+  readonly turns: Turns
 }
 
 type Answer =
@@ -88,7 +90,7 @@ async function join(
   relayed: RelayedWebSocket,
   answer: Extract<Answer, { kind: "upgraded" }>,
 ): Promise<Refusal | undefined> {
-  const { client, response, early, limits, placeholders } = relayed
+  const { client, response, early, limits, placeholders, turns } = relayed
   const upstream = answer.socket as TLSSocket
   const pairs = pairsOf(answer.head.rawHeaders)
   if (answer.head.statusCode !== 101 || membersOf(pairs, "upgrade").join() !== "websocket") {
@@ -118,7 +120,7 @@ async function join(
           if (refusal === undefined) done(null, chunk)
           else finish(refusal)
         }
-        attempt(pass, () => finish({ code: "internal" }))
+        void turns.next(chunk.length).then(() => attempt(pass, () => finish({ code: "internal" })))
       },
     })
     for (const socket of [client, upstream]) {

@@ -1,0 +1,227 @@
+/**
+ * What one sandbox sends must not hold up another: bounded work in a turn of the event loop, one pass over bytes, no
+ * object for each of them. Counted, not timed; `npm run bench -- fairness` measures what it comes to.
+ */
+import { createSocket } from "node:dgram"
+import { once } from "node:events"
+import { createServer } from "node:net"
+import { PassThrough, Readable } from "node:stream"
+import { setImmediate as nextTurn } from "node:timers/promises"
+import { describe, expect, it, vi } from "vitest"
+import type { ByteSource } from "../../src/egress-proxy/byte-source.ts"
+import { createBodyReader } from "../../src/egress-proxy/http/body.ts"
+import { defaultLimits } from "../../src/egress-proxy/limits.ts"
+import { createEgressProxy } from "../../src/egress-proxy/proxy.ts"
+import { createPlaceholderScanner } from "../../src/egress-proxy/secrets/scanner.ts"
+import { createWebSocketScanner } from "../../src/egress-proxy/secrets/websocket.ts"
+import { createTurns, inTurns } from "../../src/egress-proxy/turns.ts"
+import { echo, listening, rawClient, respond, rig, startUpstream, tunnel, until } from "./harness.ts"
+
+const { requestCost, turnBytes } = defaultLimits
+const perTurn = turnBytes / requestCost
+const placeholders = ["$$SECRET[GITHUB_TOKEN]$$", "$$SECRET[NPM_TOKEN]$$"]
+
+/** The most that `count` grew by between two turns of the event loop while `work` was done. */
+async function mostInATurn(count: () => number, work: () => Promise<unknown>): Promise<number> {
+  let [most, last, over] = [0, count(), false]
+  const watch = (): void => {
+    most = Math.max(most, count() - last)
+    last = count()
+    if (!over) setImmediate(watch)
+  }
+  setImmediate(watch)
+  await work()
+  over = true
+  return most
+}
+/** How often memory is taken, whatever for. */
+function allocations(work: () => void): number {
+  const spies = (["allocUnsafe", "alloc", "concat", "from"] as const).map((name) => vi.spyOn(Buffer, name))
+  work()
+  const count = spies.reduce((sum, spy) => sum + spy.mock.calls.length, 0)
+  for (const spy of spies) spy.mockRestore()
+  return count
+}
+
+describe("turns", () => {
+  it("grant so much in one turn of the loop, in order, and what costs more alone", async () => {
+    const turns = createTurns(100)
+    const order: number[] = []
+    const costs = [40, 40, 40, 500, 10, 100, 0]
+    const all = costs.map(async (cost, at) => turns.next(cost).then(() => order.push(at)))
+    const after: number[] = []
+    for (let turn = 0; turn < 6; turn += 1) {
+      await nextTurn()
+      after.push(order.length)
+    }
+    await Promise.all(all)
+    expect(order).toEqual([0, 1, 2, 3, 4, 5, 6])
+    expect(after).toEqual([2, 3, 4, 5, 7, 7])
+  })
+
+  it("put a stream of single bytes together, to the byte, with its end and its break", async () => {
+    const stream = new PassThrough()
+    const sent = Buffer.from(Array.from({ length: 50_000 }, (_, at) => at & 255))
+    const feed = async (): Promise<void> => {
+      for (let at = 0; at < sent.length; at += 1) {
+        stream.write(sent.subarray(at, at + 1))
+        if (at % 5_000 === 0) await nextTurn()
+      }
+      stream.end()
+    }
+    void feed()
+    const got: Buffer[] = []
+    for await (const bytes of inTurns(stream, createTurns(turnBytes))) got.push(bytes)
+    expect(Buffer.concat(got).equals(sent)).toBe(true)
+    expect(got.length).toBeLessThan(200)
+    const broken = new Readable({ read: () => {} })
+    broken.push("part")
+    const read = (async (): Promise<string> => {
+      let text = ""
+      for await (const bytes of inTurns(broken, createTurns(turnBytes))) {
+        text += String(bytes)
+        broken.destroy()
+      }
+      return text
+    })()
+    await expect(read).rejects.toThrow("broken off")
+  })
+})
+
+describe("refusals", () => {
+  it("end the connection: a thousand requests sent ahead are one verdict", async () => {
+    await using upstream = await startUpstream(echo)
+    await using test = await rig(upstream)
+    const client = test.client()
+    client.send("GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n".repeat(1_000))
+    expect((await client.closed).text.match(/HTTP\/1\.1 403/g)).toHaveLength(1)
+    expect(test.verdicts).toHaveLength(1)
+  })
+
+  it.each([
+    ["tunnels", tunnel("evil.test:443")],
+    ["requests", "GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n"],
+    ["SOCKS", "\x05\x01\x00\x05\x01\x00\x03\x09evil.test\x01\xbb"],
+  ])("of %s on hundreds of connections at once are spread over turns", async (_, bytes) => {
+    await using upstream = await startUpstream(echo)
+    await using test = await rig(upstream)
+    const first = test.client()
+    first.send(bytes)
+    await first.closed
+    const clients = Array.from({ length: 200 }, () => test.client())
+    await Promise.all(clients.map(({ socket }) => once(socket, "connect")))
+    const most = await mostInATurn(
+      () => test.verdicts.length,
+      () => {
+        for (const client of clients) client.send(bytes)
+        return Promise.all(clients.map(({ closed }) => closed))
+      },
+    )
+    expect(test.verdicts).toHaveLength(201)
+    expect(most).toBeLessThanOrEqual(perTurn)
+  })
+})
+
+describe("a flood of DNS", () => {
+  const query = Buffer.from([1, 2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 4, ...Buffer.from("evil"), 0, 0, 1, 0, 1])
+  const start = async () => {
+    const proxy = await createEgressProxy({ egress: [] })
+    const [server, dnsTcp, dnsUdp] = [createServer(), createServer(), createSocket("udp4")]
+    dnsUdp.bind(0, "127.0.0.1")
+    await once(dnsUdp, "listening")
+    const port = await listening(dnsTcp)
+    proxy.serve({ proxy: server, transparent: new Map(), dnsTcp, dnsUdp })
+    return {
+      proxy,
+      port,
+      dnsUdp,
+      async [Symbol.asyncDispose]() {
+        await proxy.close()
+        dnsTcp.close()
+        dnsUdp.close()
+      },
+    }
+  }
+
+  it("over TCP is answered in portions", async () => {
+    await using test = await start()
+    const client = rawClient(test.port)
+    const framed = Buffer.concat([Buffer.from([0, query.length]), query])
+    const denied = (): number => test.proxy.counters().denied
+    const most = await mostInATurn(denied, async () => {
+      client.socket.end(Buffer.concat(Array.from({ length: 2_000 }, () => framed)))
+      await client.closed
+    })
+    expect(denied()).toBe(2_000)
+    expect(most).toBeLessThanOrEqual(perTurn)
+  })
+
+  it("over UDP is answered in portions, and what does not fit the line is dropped and said once", async () => {
+    await using test = await start()
+    const denied = (): number => test.proxy.counters().denied
+    const most = await mostInATurn(denied, async () => {
+      for (let count = 0; count < 1_000; count += 1)
+        test.dnsUdp.emit("message", query, { address: "127.0.0.1", port: 9, family: "IPv4", size: query.length })
+      await until(() => denied() === defaultLimits.queriesWaiting + 1, "all that waited is answered")
+    })
+    expect(most).toBeLessThanOrEqual(perTurn + 1)
+    expect(test.proxy.denials()).toContainEqual(expect.objectContaining({ reason: "budget", count: 1 }))
+  })
+})
+
+describe("bytes that cost nothing to send", () => {
+  it("WebSocket pings, empty or of one byte, take no memory each", () => {
+    for (const frame of [
+      [0x89, 0x80, 1, 2, 3, 4],
+      [0x89, 0x81, 1, 2, 3, 4, 5],
+      [0x82, 0x81, 1, 2, 3, 4, 5],
+      [0x02, 0x80, 1, 2, 3, 4],
+    ]) {
+      const flood = Buffer.concat(Array.from({ length: 9_000 }, () => Buffer.from(frame)))
+      const scanner = createWebSocketScanner(placeholders)
+      expect(scanner.push(flood)).toEqual({ state: "clean" })
+      expect(allocations(() => scanner.push(flood))).toBeLessThan(20)
+    }
+  })
+
+  it("a body full of percent signs is decoded in one piece", () => {
+    for (const text of ["%", "%4", "%41", "%%2", "%25"]) {
+      const scanner = createPlaceholderScanner(placeholders)
+      const bytes = Buffer.alloc(65_536, text)
+      scanner.push(bytes)
+      expect(allocations(() => scanner.push(bytes))).toBeLessThan(20)
+    }
+  })
+
+  it("chunks of one byte become one piece for each read", async () => {
+    const reads: Buffer[] = Array.from({ length: 4 }, () => Buffer.from("1\r\na\r\n".repeat(10_000)))
+    reads.push(Buffer.from("0\r\n\r\nnext"))
+    const source = {
+      read: async () => reads.shift() ?? "end",
+      unread: (bytes: Buffer) => bytes.length > 0 && reads.unshift(bytes),
+    } as unknown as ByteSource
+    const body = createBodyReader(source, { kind: "chunked" }, defaultLimits)
+    for (let count = 0; count < 4; count += 1) {
+      let piece: unknown
+      const pending = body.next(1_000).then((next) => (piece = next))
+      await pending
+      expect(piece).toMatchObject({ state: "bytes", bytes: { length: 10_000 } })
+    }
+    expect(await body.next(1_000)).toEqual({ state: "end" })
+    expect(String(reads[0])).toBe("next")
+  })
+
+  it("chunks of one byte from an upstream reach the client put together", async () => {
+    const many = "1\r\na\r\n".repeat(20_000)
+    await using upstream = await startUpstream(
+      respond(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${many}0\r\n\r\n`),
+    )
+    await using test = await rig(upstream)
+    const client = test.client()
+    client.send("GET http://plain.good.test/ HTTP/1.1\r\nHost: plain.good.test\r\nConnection: close\r\n\r\n")
+    const { text } = await client.closed
+    const body = text.slice(text.indexOf("\r\n\r\n") + 4)
+    expect(body.replace(/[^a\n]/g, "").match(/\n/g)?.length).toBeLessThan(1_000)
+    expect(body.match(/(?<=^|\n)a+(?=\r)/g)?.join("")).toHaveLength(20_000)
+  })
+})
