@@ -181,3 +181,15 @@ export const mayMatchBelow = (glob: Glob, dir: WorkspacePath): boolean => {
   for (const position of walk(glob, split(dir))) if (position < glob.segments.length) return true
   return false
 }
+
+/** The names that something matched below this folder can begin with: those listed, or any. */
+export const namesBelow = (glob: Glob, dir: WorkspacePath): ReadonlySet<string> | "any" => {
+  const names = new Set<string>()
+  for (const position of walk(glob, split(dir))) {
+    const segment = glob.segments[position]
+    if (segment === undefined) continue
+    if (segment.kind !== "literal") return "any"
+    names.add(segment.text)
+  }
+  return names
+}

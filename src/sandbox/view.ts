@@ -1,99 +1,45 @@
 /**
- * What of a workspace the sandbox may see, made true with mounts over what it may not.
+ * What of a workspace the sandbox may see, made true with mounts.
  *
- * Guarantees: a path is readable inside only if a read or write pattern covers it and no deny pattern does; hidden
- * folders are empty and hidden files are empty, and neither can be opened. The walk goes only where patterns end
- * inside a folder: a pattern that covers everything costs nothing.
- * Does not: hide the name of a hidden entry, nor the target text of a hidden symlink.
+ * Guarantees: what the patterns do not cover cannot be opened. A folder that is built holds only what is allowed, at any
+ * time; what others make there during the call does not appear. In a folder that is kept, because the call may make
+ * things in it, hidden entries are covered; if one that must not be seen appears there during the call, the call is
+ * refused at its end and nothing of it is passed on.
+ * Does not: hide the name of a covered entry, nor the target text of a symlink in a kept folder.
  */
-import { chmodSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
 import {
-  coversTree,
-  type Glob,
-  matches,
-  mayMatchBelow,
-  parseGlob,
-  parseWorkspacePath,
-  type WorkspacePath,
-} from "./globs.ts"
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs"
+import { join } from "node:path"
 import { isReserved } from "./effects/names.ts"
-import { MS, mount } from "./syscalls.ts"
-import { LayerUnavailable } from "./layers/overlay.ts"
-
-/** More hidden entries than this cost too many mounts; the patterns are then too fine for folders this large. */
-export const maxHidden = 512
-export const maxVisited = 50_000
-
-export interface View {
-  readonly read: readonly string[]
-  readonly deny: readonly string[]
-}
-export interface HiddenEntry {
-  readonly path: string
-  readonly folder: boolean
-}
-export interface ListedEntry {
-  readonly name: string
-  readonly kind: "file" | "folder" | "link"
-}
-export type ViewPlan =
-  | { readonly ok: true; readonly hidden: readonly HiddenEntry[] | "everything" }
-  | { readonly ok: false; readonly message: string }
-
-const parsed = (patterns: readonly string[]): Glob[] =>
-  patterns.map((text) => {
-    const result = parseGlob(text)
-    if (!result.ok) throw new Error(`a pattern that was not checked: ${result.message}`)
-    return result.glob
-  })
+import { matches, type WorkspacePath } from "./globs.ts"
+import { type Identity, LayerUnavailable } from "./layers/overlay.ts"
+import { MNT_DETACH, MS, mount, umount } from "./syscalls.ts"
+import {
+  coveredPaths,
+  builtPaths,
+  type ListedEntry,
+  parsedGlobs,
+  planView,
+  type ShownFolder,
+  type View,
+} from "./view-plan.ts"
 
 /** A filter that keeps the paths some pattern matches. */
 export const globFilter = (patterns: readonly string[]): ((path: string) => boolean) => {
-  const globs = parsed(patterns)
+  const globs = parsedGlobs(patterns)
   return (path) => globs.some((glob) => matches(glob, path as WorkspacePath))
-}
-
-/** Which entries to hide. Pure but for `list`, which names a folder's entries. */
-export const planView = (
-  view: View,
-  write: readonly string[],
-  list: (folder: string) => readonly ListedEntry[],
-): ViewPlan => {
-  const allow = parsed([...view.read, ...write])
-  const deny = parsed(view.deny)
-  const root = "" as WorkspacePath
-  if (allow.length === 0) return { ok: true, hidden: "everything" }
-  const hidden: HiddenEntry[] = []
-  let visited = 0
-  const below = (globs: readonly Glob[], path: WorkspacePath): boolean =>
-    globs.some((glob) => coversTree(glob, path) || mayMatchBelow(glob, path))
-  const walk = (folder: WorkspacePath): string | undefined => {
-    for (const entry of list(folder)) {
-      visited += 1
-      if (visited > maxVisited) return `the read and deny patterns need a look at more than ${maxVisited} entries`
-      const result = parseWorkspacePath(folder === "" ? entry.name : `${folder}/${entry.name}`)
-      if (!result.ok || entry.name.includes("\uFFFD")) return `the name ${JSON.stringify(entry.name)} cannot be judged`
-      const path = result.path
-      if (entry.kind === "link") continue
-      const isFolder = entry.kind === "folder"
-      const denied = deny.some((glob) => matches(glob, path) || (isFolder && coversTree(glob, path)))
-      const whole = allow.some((glob) => (isFolder ? coversTree(glob, path) : matches(glob, path)))
-      const enter = isFolder && (whole ? below(deny, path) : below(allow, path))
-      if (denied || (!whole && !enter)) {
-        hidden.push({ path, folder: isFolder })
-        if (hidden.length > maxHidden)
-          return `the read and deny patterns hide more than ${maxHidden} entries one by one`
-      } else if (enter) {
-        const problem = walk(path)
-        if (problem !== undefined) return problem
-      }
-    }
-    return undefined
-  }
-  if (allow.some((glob) => coversTree(glob, root)) && deny.length === 0) return { ok: true, hidden }
-  const problem = walk(root)
-  return problem === undefined ? { ok: true, hidden } : { ok: false, message: problem }
 }
 
 const listFolder = (folder: string): ListedEntry[] =>
@@ -112,39 +58,145 @@ const blanks = (base: string): { file: string; folder: string } => {
   }
   return { file, folder }
 }
-const readOnlyFlags = MS.BIND | MS.REMOUNT | MS.RDONLY | MS.NOSUID | MS.NODEV | MS.NOEXEC
+const locked = MS.NOSUID | MS.NODEV | MS.NOEXEC
+const makeReadOnly = (target: string): void =>
+  mount("none", target, null, MS.BIND | MS.REMOUNT | MS.RDONLY | locked, null)
+const bindReadOnly = (source: string, target: string): void => {
+  mount(source, target, null, MS.BIND, null)
+  makeReadOnly(target)
+}
 
-export interface HideOptions {
+export interface ViewOptions {
   readonly source: string
+  /** the mounted layer, which the sandbox is given */
   readonly merged: string
   readonly view: View
   readonly write: readonly string[]
   /** a folder of the caller's for the blank entries */
   readonly blank: string
+  /** as root: who the sandbox runs as */
+  readonly identity: Identity | undefined
 }
-export const hideFromView = ({ source, merged, view, write, blank }: HideOptions): void => {
-  const plan = planView(view, write, (folder) => listFolder(join(source, folder)))
-  if (!plan.ok) {
-    throw new LayerUnavailable(
-      `the driver's file view cannot be enforced in this workspace: ${plan.message}`,
-      "use folder patterns such as `src/**` in fs.read and fs.deny, or a smaller workspace",
-    )
+/** A view in place. */
+export interface ShownView {
+  /** Take away what lies over the layer as a whole, so that the layer itself can be unmounted. */
+  unmount(): void
+  /** Throws where something that must not be seen appeared in a folder that is kept. */
+  check(): void
+}
+
+const cannot = (message: string): LayerUnavailable =>
+  new LayerUnavailable(
+    `the driver's file view cannot be enforced in this workspace: ${message}`,
+    "use folder patterns such as `src/**` in fs.read and fs.deny, or a smaller workspace",
+  )
+
+/** Puts folders in place; `under` is the layer itself, reached past what is mounted on it. */
+const placing = (under: string, blank: string, identity: Identity | undefined) => {
+  const like = (path: string, target: string): void => {
+    chmodSync(target, statSync(join(under, path)).mode & 0o777)
+    if (identity !== undefined) chownSync(target, identity.uid, identity.gid)
   }
-  if (plan.hidden === "everything") {
+  const fill = (folder: ShownFolder, path: string, target: string): void => {
+    for (const entry of folder.entries) {
+      const [from, to] = [join(path, entry.name), join(target, entry.name)]
+      const source = join(under, from)
+      if (folder.how === "kept") {
+        if (entry.is === "hidden") bindReadOnly(blanks(blank)[entry.folder ? "folder" : "file"], to)
+        else if (entry.is === "partial" && entry.content.how === "built") build(entry.content, from, to)
+        else if (entry.is === "partial") fill(entry.content, from, to)
+        continue
+      }
+      if (entry.is === "hidden") continue
+      if (entry.is === "link") symlinkSync(readlinkSync(source), to)
+      else if (entry.is === "file") {
+        writeFileSync(to, "")
+        mount(source, to, null, MS.BIND, null)
+      } else {
+        mkdirSync(to)
+        if (entry.is === "partial" && entry.content.how === "built") {
+          fill(entry.content, from, to)
+          like(from, to)
+        } else {
+          mount(source, to, null, MS.BIND, null)
+          if (entry.is === "partial") fill(entry.content, from, to)
+        }
+      }
+    }
+  }
+  const build = (folder: ShownFolder, path: string, target: string): void => {
+    mount("tmpfs", target, "tmpfs", locked, "size=4m,nr_inodes=60000,mode=0755")
+    fill(folder, path, target)
+    like(path, target)
+    makeReadOnly(target)
+  }
+  return { fill, build }
+}
+
+const nothingOver: ShownView = { unmount: () => undefined, check: () => undefined }
+
+/** Other calls' commits may be staged in the workspace itself; they are nobody's to read. */
+const withoutStaged = (entries: readonly ListedEntry[]): ListedEntry[] =>
+  entries.filter(({ name, kind }) => kind !== "folder" || !isReserved(name))
+
+export const showView = ({ source, merged, view, write, blank, identity }: ViewOptions): ShownView => {
+  const staged = readdirSync(source, { withFileTypes: true }).filter(
+    (found) => isReserved(found.name) && found.isDirectory(),
+  )
+  const list = (folder: string): ListedEntry[] =>
+    folder === "" ? withoutStaged(listFolder(source)) : listFolder(join(source, folder))
+  const plan = planView(view, write, list)
+  if (!plan.ok) throw cannot(plan.message)
+  const coverStaged = (): void => {
+    for (const { name } of staged) bindReadOnly(blanks(blank).folder, join(merged, name))
+  }
+  if (plan.root === "everything") {
+    coverStaged()
+    return nothingOver
+  }
+  let there = true
+  const over: ShownView = {
+    unmount() {
+      if (there) umount(merged, MNT_DETACH)
+      there = false
+    },
+    check: () => undefined,
+  }
+  if (plan.root === "nothing") {
     const empty = join(blank, "empty-workspace")
     mkdirSync(empty, { recursive: true, mode: 0o755 })
-    mount(empty, merged, null, MS.BIND, null)
-    mount("none", merged, null, readOnlyFlags, null)
-    return
+    bindReadOnly(empty, merged)
+    return over
   }
-  // Another call's commit may be staged in the workspace itself; it is nobody's to read.
-  const staged = readdirSync(source, { withFileTypes: true })
-    .filter((found) => isReserved(found.name) && found.isDirectory())
-    .map(({ name }) => ({ path: name, folder: true }))
-  for (const entry of [...plan.hidden.filter(({ path }) => !staged.some((found) => found.path === path)), ...staged]) {
-    const target = join(merged, entry.path)
-    const { file, folder } = blanks(blank)
-    mount(entry.folder ? folder : file, target, null, MS.BIND, null)
-    mount("none", target, null, readOnlyFlags, null)
+  const { root } = plan
+  const fd = openSync(merged, constants.O_DIRECTORY | constants.O_RDONLY)
+  try {
+    const { fill, build } = placing(`/proc/self/fd/${fd}`, blank, identity)
+    if (root.how === "built") build(root, "", merged)
+    else {
+      coverStaged()
+      fill(root, "", merged)
+    }
+  } finally {
+    closeSync(fd)
+  }
+  if (root.how === "built") return over
+  const known = new Set(coveredPaths(root))
+  const built = builtPaths(root)
+  return {
+    unmount: () => undefined,
+    check() {
+      const now = planView(view, write, list, false)
+      if (!now.ok) throw cannot(now.message)
+      if (typeof now.root === "string") return
+      const appeared = coveredPaths(now.root).find(
+        (path) => !known.has(path) && !built.some((folder) => path.startsWith(`${folder}/`)),
+      )
+      if (appeared !== undefined)
+        throw new LayerUnavailable(
+          `${appeared}, which the driver may not read, appeared in the workspace during the call; nothing of the call is passed on`,
+          "run it again",
+        )
+    },
   }
 }

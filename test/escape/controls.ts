@@ -264,8 +264,21 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the masks over what the view denies",
-    edits: [layers("call-layers.ts", "    hideFromView({", "    if (false) hideFromView({")],
+    edits: [{ file: "view.ts", find: 'if (entry.is === "hidden") bindReadOnly(', replace: "if (false) bindReadOnly(" }],
     reddens: ["paths that the view denies"],
+  },
+  {
+    name: "folders built from what is allowed",
+    edits: [
+      { file: "view-plan.ts", find: "build && !takesNew(folder, listed)", replace: "false" },
+      { file: "view.ts", find: "if (appeared !== undefined)", replace: "if (false)" },
+    ],
+    reddens: ["made outside during the call does not show in a folder of which"],
+  },
+  {
+    name: "the look for hidden files that appeared",
+    edits: [{ file: "view.ts", find: "if (appeared !== undefined)", replace: "if (false)" }],
+    reddens: ["made outside during the call in a folder that the call writes in"],
   },
   {
     name: "the layer over the workspace",

@@ -11,7 +11,7 @@ import type { CommitResult, SandboxProfile, Unavailable } from "../backend.ts"
 import { type Baseline, beginSnapshot, commitLayer, LayerRefused, readWriteSet } from "../effects/index.ts"
 import type { WriteSet } from "../effects/types.ts"
 import { type FolderIdentity, FolderReplaced, type OpenFolder, openFolder, reopenFolder } from "../folder.ts"
-import { globFilter, hideFromView } from "../view.ts"
+import { globFilter, type ShownView, showView } from "../view.ts"
 import { type Identity, type Layer, LayerUnavailable, type OwnerMaps } from "./overlay.ts"
 import { type LayerPaths, openSlot, type Slot } from "./slot.ts"
 
@@ -133,13 +133,15 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
       folders.dispose()
     },
   }
+  let shown: ShownView
   try {
-    hideFromView({
+    shown = showView({
       source: workspace.here,
       merged: slot.workspace.merged,
       view: profile.view,
       write: profile.write,
       blank: options.blank,
+      identity: options.identity,
     })
   } catch (error) {
     slot.dispose()
@@ -156,8 +158,15 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
       const { bavail, bsize, ffree } = statfsSync(slot.paths.tmp)
       return bavail * bsize < FULL_BELOW.bytes || ffree < FULL_BELOW.inodes
     },
-    seal: () => sealed(slot, own, home, profile.home?.keep ?? []),
-    discard: () => slot.dispose(),
+    async seal() {
+      shown.unmount()
+      shown.check()
+      return sealed(slot, own, home, profile.home?.keep ?? [])
+    },
+    discard() {
+      shown.unmount()
+      slot.dispose()
+    },
   }
 }
 

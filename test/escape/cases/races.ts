@@ -11,6 +11,8 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs"
+import { dirname, join } from "node:path"
+import { setTimeout as pause } from "node:timers/promises"
 import type { EscapeCase, Place } from "../escape-case.ts"
 
 const writesInDocs = `put("/workspace/docs/b.txt", "by the program"); put("/workspace/docs/new.txt", "by the program")`
@@ -18,6 +20,31 @@ const swap = ({ workspace, outside }: Place): void => {
   renameSync(`${workspace}/docs`, `${workspace}/docs-away`)
   symlinkSync(outside, `${workspace}/docs`)
 }
+
+/** The program waits in plain sight until somebody outside has made what `makesOutside` makes. */
+const waitsForOutside = ({ outside }: Place): string => `
+mark = ${JSON.stringify(outside)}
+while "ready" not in os.listdir("docs"): time.sleep(0.01)`
+const isRunning = (mark: string): boolean =>
+  readdirSync("/proc").some((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(mark)
+    } catch {
+      return false
+    }
+  })
+/** Once the program runs: these files, with the secret, and then the sign for the program. */
+const makesOutside =
+  (paths: readonly string[]) =>
+  async ({ workspace, outside, ground }: Place, done: AbortSignal): Promise<void> => {
+    while (!done.aborted && !isRunning(`mark = ${JSON.stringify(outside)}`)) await pause(5)
+    if (done.aborted) return
+    for (const path of paths) {
+      mkdirSync(dirname(join(workspace, path)), { recursive: true })
+      writeFileSync(join(workspace, path), ground.token)
+    }
+    writeFileSync(join(workspace, "docs/ready"), "")
+  }
 
 export const races: readonly EscapeCase[] = [
   {
@@ -102,5 +129,31 @@ for folder in ("/tmp", "/dev/shm", "/home/tool", "/var/tmp"):
     if seen: breach("%s holds %s" % (folder, seen))
 for line in open("/proc/self/mountinfo"):
     if "caisson-escape" in line: breach("the workspace's place on the host shows: " + line.strip())`,
+  },
+  {
+    name: "a file made outside during the call does not show in a folder of which only a part may be read",
+    language: "python",
+    source: (place) => `${waitsForOutside(place)}
+for path in ("late.txt", "kept/late.txt", "late/late.txt", "/proc/self/cwd/late.txt"): must_fail(path, lambda: get(path))
+for folder in (".", "kept"):
+    if "late.txt" in os.listdir(folder): breach("the name is there")
+if get("docs/b.txt") != b"two\\n" or get("kept/seen.txt") != b"seen": breach("what is allowed is not there")
+put("out/made.txt", "by the program")`,
+    prepare({ workspace }) {
+      for (const folder of ["kept", "out"]) mkdirSync(`${workspace}/${folder}`)
+      writeFileSync(`${workspace}/kept/seen.txt`, "seen")
+    },
+    profile: { view: { read: ["docs/**", "kept/seen*"], deny: [] }, write: ["out/**"] },
+    meanwhile: makesOutside(["late.txt", "kept/late.txt", "late/late.txt"]),
+    effects: ["create"],
+  },
+  {
+    name: "a hidden file made outside during the call in a folder that the call writes in takes the whole call back",
+    language: "python",
+    source: (place) => `${waitsForOutside(place)}
+may_fail(lambda: print(get("late.pem")))`,
+    profile: { view: { read: ["**"], deny: ["*.pem"] }, write: ["**"] },
+    meanwhile: makesOutside(["late.pem"]),
+    endings: ["refused workspace-layer"],
   },
 ]
