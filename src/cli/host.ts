@@ -10,7 +10,7 @@ import { reasons } from "../host/reasons.ts"
 import { exit } from "./exit.ts"
 import { diagnosticLines } from "./render/diagnostics.ts"
 import { type Terminal } from "./terminal.ts"
-import { inline } from "./visible.ts"
+import { inline, visible } from "./visible.ts"
 
 export interface HostFlags {
   readonly manifests?: readonly string[]
@@ -38,6 +38,7 @@ const tellStart = async (error: unknown, terminal: Terminal, failed: StartFailed
   for (const diagnostic of error.diagnostics)
     for (const line of diagnosticLines(diagnostic, terminal.paint)) terminal.say(line)
   terminal.say(`fix: ${inline(error.fix)}`)
+  if (process.env["CAISSON_DEBUG"]) terminal.say(visible(error.stack ?? ""))
   return reasons[error.code].exit
 }
 

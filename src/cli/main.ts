@@ -48,6 +48,12 @@ export const main = async (argv: readonly string[]): Promise<never> => {
     if (error.code !== "EPIPE") process.exit(exit.hostBroken)
   })
   process.stderr.on("error", () => undefined)
+  // What no boundary caught is still a broken host, not a crash of Node's with a code of its own.
+  process.on("uncaughtException", (error) => {
+    process.stderr.write(`caisson: ${inline(error instanceof Error ? error.message : String(error))}\n`)
+    if (process.env["CAISSON_DEBUG"] && error instanceof Error) process.stderr.write(`${visible(error.stack ?? "")}\n`)
+    process.exit(exit.hostBroken)
+  })
   const code = await perform(argv)
   await flushed(process.stdout)
   await flushed(process.stderr)

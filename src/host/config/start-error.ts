@@ -3,10 +3,20 @@ import type { Diagnostic } from "../../manifest/types.ts"
 import { machineTrouble } from "../data/machine-trouble.ts"
 import type { ReasonCode } from "../reasons.ts"
 
-/** What the machine would not do while the host was opening, in words; anything else is passed on as it is. */
-export const startFailure = (error: unknown, data: string): unknown => {
+/** Whatever stopped the host while it was opening, in words: every one of them has a code, and so an envelope. */
+export const startFailure = (error: unknown, data: string): HostStartError => {
+  if (error instanceof HostStartError) return error
   const trouble = machineTrouble(error)
-  if (error instanceof HostStartError || trouble === undefined) return error
+  if (trouble === undefined) {
+    const failure = new HostStartError(
+      "internal",
+      `the host itself failed: ${error instanceof Error ? error.message : String(error)}`,
+      "set CAISSON_DEBUG=1 for the stack, and CAISSON_DATA to an empty folder to see whether the data folder is the cause",
+    )
+    failure.cause = error
+    if (error instanceof Error && error.stack !== undefined) failure.stack = error.stack
+    return failure
+  }
   return new HostStartError(
     "internal",
     `the data folder ${data} cannot be used: ${trouble.message}`,

@@ -70,7 +70,14 @@ export class DockerBackend implements SandboxBackend {
   station(): Promise<Station | Unavailable> {
     if (this.#closed) throw new Error("this backend was disposed of")
     if (this.#station === undefined) {
-      const opening = openStation({ ...this.#options, onEngineLost: () => this.#pool.drain() })
+      const opening = openStation({ ...this.#options, onEngineLost: () => this.#pool.drain() }).catch(
+        (error: Error): Unavailable => ({
+          ok: false,
+          control: "engine-host",
+          message: `the docker backend could not be made ready: ${error.message}`,
+          fix: "look at the folder `docker` in the data folder, and at this machine's mounts; it may be removed",
+        }),
+      )
       this.#station = opening
       void opening.then((station) => {
         if ("ok" in station && this.#station === opening) this.#station = undefined

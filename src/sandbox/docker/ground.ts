@@ -3,11 +3,15 @@
  * appears in containers that already run.
  *
  * Guarantees: everything below is in memory and goes with one unmount; grounds of hosts that died are swept by
- * name at start. Nothing here is visible to a container but what it was given.
+ * name at start, which tolerates whatever it finds and crosses no mount. Nothing here is visible to a container but what
+ * it was given.
  * Assumes: root, in the mount namespace that the engine sees.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync } from "node:fs"
+import { closeSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import { errorCode, openRoot } from "../effects/beneath.ts"
+import { removeTree } from "../effects/commit/remove.ts"
+import { fromBuffer } from "../effects/names.ts"
 import { MNT_DETACH, MS, mount, umount } from "../syscalls.ts"
 import { mountsBelow } from "../layers/overlay.ts"
 
@@ -47,31 +51,56 @@ export const unmountBelow = (dir: string): void => {
     }
   }
 }
-const clear = (dir: string): void => {
-  unmountBelow(dir)
+/** A ground is a mount of ours, so all mounts below it are; without it, what is mounted there is somebody else's. */
+const unmountGround = (dir: string): void => {
   const isMounted = readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
     .some((line) => line.split(" ")[4] === dir)
-  if (isMounted) umount(dir, MNT_DETACH)
-  rmdirSync(dir)
+  if (!isMounted) return
+  unmountBelow(dir)
+  umount(dir, MNT_DETACH)
 }
 
-/** Hosts of this data folder that are no more; their mounts are gone when this returns. */
-export const sweepGrounds = (parent: string): readonly string[] => {
-  if (!existsSync(parent)) return []
-  const dead = readdirSync(parent).filter((name) => HOST.test(name) && !hostLives(name))
-  for (const name of dead) clear(join(parent, name))
-  return dead
+/** Whatever a ground left on disk goes, as far as no mount is in the way: what is mounted there is never looked into. */
+const clear = (parent: string, name: string): boolean => {
+  const root = openRoot(parent)
+  try {
+    unmountGround(join(parent, name))
+    removeTree(root, fromBuffer(Buffer.from(name)))
+    return true
+  } catch {
+    // Mounted in another namespace, or by somebody else. Tried again at the next start; in nobody's way meanwhile.
+    return false
+  } finally {
+    closeSync(root)
+  }
 }
+
+/** Hosts of this data folder that are no more and whose remains are gone when this returns. */
+export const sweepGrounds = (parent: string): readonly string[] =>
+  readdirSync(parent)
+    .filter((name) => HOST.test(name) && !hostLives(name))
+    .filter((name) => clear(parent, name))
 
 let opened = 0
+/** A name that is free: what a host of the same number left before a reboot may still be there. */
+const makeOwn = (parent: string): string => {
+  for (;;) {
+    const host = `${process.pid}-${startTime(process.pid)}-${++opened}`
+    try {
+      mkdirSync(join(parent, host), { mode: 0o711 })
+      return host
+    } catch (error) {
+      if (errorCode(error) !== "EEXIST") throw error
+    }
+  }
+}
+
 const GROUND_BYTES = 64 * 1024 * 1024
 
 export const openGround = (parent: string): Ground => {
-  mkdirSync(parent, { recursive: true, mode: 0o700 })
-  const host = `${process.pid}-${startTime(process.pid)}-${++opened}`
+  const host = makeOwn(parent)
   const dir = join(parent, host)
-  mkdirSync(dir, { mode: 0o711 })
   mount("tmpfs", dir, "tmpfs", MS.NOSUID | MS.NODEV, `size=${GROUND_BYTES},mode=0711`)
   mount("none", dir, null, MS.SHARED, null)
   let count = 0
@@ -88,7 +117,7 @@ export const openGround = (parent: string): Ground => {
     dispose() {
       if (disposed) return
       disposed = true
-      clear(dir)
+      clear(parent, host)
     },
   }
 }

@@ -186,7 +186,14 @@ class NamespaceBackend implements SandboxBackend {
   }
   #launcher(): Promise<Launched | Refusal> {
     if (this.#launched === undefined) {
-      const starting = launch(this.#data)
+      const starting = launch(this.#data).catch(
+        (error: Error): Refusal => ({
+          ok: false,
+          control: "launcher",
+          message: `the launcher could not be started: ${error.message}`,
+          fix: "run `caisson doctor`",
+        }),
+      )
       this.#launched = starting
       void starting.then((launched) => {
         const forget = (): void => {
