@@ -57,14 +57,19 @@ export const hostLimits = Object.freeze({
   concurrentProbes: limit("version checks", 4, "the check waits for a place"),
   probeMs: limit("version checks", 120_000, "waiting included: the driver counts as unavailable, and is asked again"),
   probeRetryMs: limit("version checks", 60_000, "a check that ran out of time is not run again before"),
+  judgeMs: limit("the judge", 60_000, "limit_exceeded, and nothing is committed"),
+  receiptBytes: limit("the receipt", 3 * MiB, "the receipt keeps verdict, counts and digests alone"),
   receiptEffects: limit("the receipt", 20_000, "the rest is recorded as a count and a digest of the whole list"),
-  receiptHomeEffects: limit(
+  receiptEffectBytes: limit("the receipt", 2 * MiB, "the rest is recorded as a count and a digest of the whole list"),
+  receiptHomeBytes: limit(
     "the receipt",
-    1_000,
+    MiB / 8,
     "the rest of what a driver's home kept is recorded as a count and a digest of the whole list",
   ),
-  receiptDenials: limit("the receipt", 1_000, "the rest is recorded as a count"),
   unreachable: limit("the call", 20, "details.unreachable names no more hosts"),
+  receiptDenialBytes: limit("the receipt", MiB / 8, "the rest is recorded as a count and a digest of the whole list"),
+  receiptKeys: limit("the receipt", 256, "the rest of the input's keys is recorded as a count"),
+  receiptValueBytes: limit("the receipt", MiB / 16, "route, templates or scopes are recorded as a digest"),
   errorOutputBytes: limit("the output reader", 4_096, "details.stderr keeps the end of the stream"),
   auditLockMs: limit("the audit log", 30_000, "the append fails; the call ends internal"),
   auditReserveBytes: limit(

@@ -85,12 +85,13 @@ const parseSegment = (part: string, whole: string): Segment | string => {
 }
 
 const ESCAPE_LENGTH = 4
+const BACKSLASH = 0x5c
 /** Code points, an escaped byte counting as one. */
 const characters = (text: string): string[] => {
   if (!text.includes("\\")) return Array.from(text)
   const out: string[] = []
   for (let at = 0; at < text.length; ) {
-    const escape = text.slice(at, at + ESCAPE_LENGTH)
+    const escape = text.charCodeAt(at) === BACKSLASH ? text.slice(at, at + ESCAPE_LENGTH) : ""
     const char = /^\\x[0-9a-fA-F]{2}$/.test(escape) ? escape : String.fromCodePoint(text.codePointAt(at) ?? 0)
     out.push(char)
     at += char.length
@@ -129,8 +130,22 @@ const wildMatches = (tokens: readonly Token[], text: string): boolean => {
 
 const split = (path: WorkspacePath): string[] => (path === "" ? [] : path.split("/"))
 
+/** Is the path matched, or a folder above it? One walk, however deep the path is. */
+export const matchesAbove = (glob: Glob, path: WorkspacePath): boolean => {
+  let found = false
+  const end = walk(glob, split(path), undefined, (states) => {
+    found ||= states.has(glob.segments.length)
+  })
+  return found || end.has(glob.segments.length)
+}
+
 /** Pattern positions reachable after the path; `literalOnly[i]` forbids wildcards to take segment i. */
-const walk = (glob: Glob, path: readonly string[], literalOnly?: readonly boolean[]): Set<number> => {
+const walk = (
+  glob: Glob,
+  path: readonly string[],
+  literalOnly?: readonly boolean[],
+  onWay?: (states: ReadonlySet<number>) => void,
+): Set<number> => {
   let states = new Set<number>()
   const enter = (into: Set<number>, position: number): void => {
     into.add(position)
@@ -152,6 +167,7 @@ const walk = (glob: Glob, path: readonly string[], literalOnly?: readonly boolea
     }
     if (next.size === 0) return next
     states = next
+    onWay?.(states)
   }
   return states
 }

@@ -24,6 +24,18 @@ const notEnforced = ({ control, message, fix }: Unavailable): Failure => ({
   details: { control },
 })
 
+/** Not run at all; or run, and what it changed is more than can be told and judged. */
+const notTaken = (refusal: Unavailable): Failure =>
+  refusal.control === "write-set"
+    ? {
+        ok: false,
+        code: "limit_exceeded",
+        message: `${refusal.message}; nothing was committed`,
+        hint: refusal.fix,
+        details: { limit: refusal.control },
+      }
+    : notEnforced(refusal)
+
 /** Rows for the same thing become one. */
 export const mergeDenials = (...lists: readonly (readonly Denial[])[]): readonly Denial[] => {
   const merged = new Map<string, Denial>()
@@ -88,7 +100,7 @@ export const attempt = async (
     proxy.serve(prepared.channel)
   }
   const exited = await prepared.run(job, signal)
-  if (!exited.ok) return notEnforced(exited)
+  if (!exited.ok) return notTaken(exited)
   scope.use(exited)
   const nameFor = (address: string): string | undefined => proxy?.nameFor(address)
   const tapped = exited.denied.map((denial) => (denial.layer === "egress" ? namedDenial(denial, nameFor) : denial))

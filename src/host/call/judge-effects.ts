@@ -1,8 +1,12 @@
 /**
  * The write set of a run, each effect marked as declared or not, by the contract and the driver together. What the host
- * itself reads or runs is nobody's to declare. Pure.
+ * itself reads or runs is nobody's to declare.
+ *
+ * Guarantees: takes turns with other calls, and gives up after `judgeMs`: then no effect counts as declared.
  */
-import { judgeWrites } from "../../sandbox/effects/judge.ts"
+import { judgeInTurns } from "../../sandbox/effects/judge.ts"
+import type { Failure } from "../invoke/failure.ts"
+import { hostLimits } from "../limits.ts"
 import type { ReportedEffect } from "../types.ts"
 import type { Ran } from "./steps.ts"
 import type { KeptPath } from "./workspace.ts"
@@ -16,12 +20,38 @@ const keptReason = (kept: readonly KeptPath[], path: string): string | undefined
   })?.why
 }
 
-export const judgeEffects = ({ tool, profile, kept, attempt: { exited } }: Ran): readonly ReportedEffect[] => {
+export interface JudgedEffects {
+  readonly effects: readonly ReportedEffect[]
+  /** why the judging was given up */
+  readonly late?: Failure
+}
+
+class TooSlow extends Error {}
+
+export const judgeEffects = async (
+  { tool, profile, kept, attempt: { exited } }: Ran,
+  allowedMs: number = hostLimits.judgeMs.value,
+): Promise<JudgedEffects> => {
   const mutates = tool.mutates.filter((scope) => scope.class === "workspace").map((scope) => scope.scope)
-  const { effects } = judgeWrites({ mutates, fsWrite: profile.write, fsDeny: profile.view.deny }, exited.writes)
-  return effects.map((effect) => {
-    const refused =
-      keptReason(kept, effect.path) ?? (effect.from === undefined ? undefined : keptReason(kept, effect.from))
-    return { ...effect, ...(refused === undefined ? {} : { declared: false, refused }), committed: false }
-  })
+  const policy = { mutates, fsWrite: profile.write, fsDeny: profile.view.deny }
+  try {
+    const { effects } = await judgeInTurns(policy, exited.writes, allowedMs, () => new TooSlow())
+    const reported = effects.map((effect) => {
+      const refused =
+        keptReason(kept, effect.path) ?? (effect.from === undefined ? undefined : keptReason(kept, effect.from))
+      return { ...effect, ...(refused === undefined ? {} : { declared: false, refused }), committed: false }
+    })
+    return { effects: reported }
+  } catch (error) {
+    if (!(error instanceof TooSlow)) throw error
+    return {
+      effects: exited.writes.effects.map((effect) => ({ ...effect, declared: false, committed: false })),
+      late: {
+        ok: false,
+        code: "limit_exceeded",
+        message: `what the tool changed could not be judged within ${allowedMs} ms; nothing was committed`,
+        details: { limit: "judging" },
+      },
+    }
+  }
 }

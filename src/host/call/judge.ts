@@ -136,11 +136,12 @@ const isOurs = (outcome: Ran["attempt"]["outcome"]): outcome is Failure =>
 const unknownCommit = (outcome: Ran["attempt"]["outcome"]): JsonObject =>
   !outcome.ok && outcome.details["commit"] !== undefined ? { commit: outcome.details["commit"] } : {}
 
-export const judge = (core: HostCore, ran: Ran): Judged => {
-  const effects = judgeEffects(ran)
+export const judge = async (core: HostCore, ran: Ran): Promise<Judged> => {
+  const { effects, late } = await judgeEffects(ran)
   const { outcome } = ran.attempt
   const judged = ((): Pick<Judged, "verdict" | "ifApproved"> => {
     if (isOurs(outcome)) return { verdict: outcome }
+    if (late !== undefined) return { verdict: { ...late, details: { ...late.details, ...unknownCommit(outcome) } } }
     const broken = violation(core, ran, effects)
     if (broken !== undefined)
       return { verdict: { ...broken, details: { ...broken.details, ...unknownCommit(outcome) } } }

@@ -41,5 +41,7 @@ export const withHomes = (judged: Judged): Judged => {
         details: { home: lost.reason },
       }
     : { ...verdict, message: `${verdict.message}; ${words}`, details: { ...verdict.details, home: lost.reason } }
-  return { ...judged, verdict: failure }
+  // Nor may a person's yes commit effects whose driver lost its state.
+  const { ifApproved: _none, ...rest } = judged
+  return { ...rest, verdict: failure }
 }

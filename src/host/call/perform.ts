@@ -2,7 +2,8 @@
  * One call, from request to envelope: the steps in their order, the clock on each, and the receipt at the end.
  *
  * Guarantees: whatever happens, a refusal, a violation, a thrown bug, exactly one receipt is written and one envelope
- * given back. Sandboxes, proxies and timers belong to the call's scope and are gone when the envelope is out.
+ * given back. What a receipt holds of the effects is made before they are committed, and is bounded. Sandboxes, proxies
+ * and timers belong to the call's scope and are gone when the envelope is out.
  */
 import type { JsonValue } from "../../manifest/types.ts"
 import type { Denial } from "../../sandbox/backend.ts"
@@ -10,7 +11,7 @@ import { machineTrouble } from "../data/machine-trouble.ts"
 import { callErrorOf, type Failure } from "../invoke/failure.ts"
 import type { AuditLog } from "../receipts/log.ts"
 import { openCall } from "../receipts/open-calls.ts"
-import { receiptOf } from "../receipts/receipt.ts"
+import { receiptOf, receiptRows, type ReceiptRows } from "../receipts/receipt.ts"
 import type { CallError, Envelope, ReportedEffect } from "../types.ts"
 import { admit } from "./admit.ts"
 import { approve, authorizeAsking } from "./approve.ts"
@@ -29,6 +30,8 @@ type End = { readonly ok: true; readonly value: JsonValue; readonly notes: reado
 class Trail {
   progress: Progress
   effects: readonly ReportedEffect[] = []
+  /** what of the effects goes into the receipt, once that is known */
+  rows: ReceiptRows | undefined
   denied: readonly Denial[] = []
   backend: string | undefined
   readonly timings: Record<string, number> = {}
@@ -69,6 +72,7 @@ const walk = async (core: HostCore, requested: Requested, trail: Trail, scope: A
   trail.denied = judged.value.attempt.denied
   const answered = await approve(judged.value)
   trail.mark("approve", answered)
+  trail.rows = await receiptRows(answered, answered.effects, trail.denied)
   const settled = await settle(answered)
   trail.mark("settle")
   trail.effects = settled.effects
@@ -104,11 +108,12 @@ const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Pr
   const error = end.ok ? undefined : callErrorOf(end)
   const base = { call: progress.call, ...driverOf(progress), effects, denied: tellDenials(denied) }
   try {
+    const rows = trail.rows ?? (await receiptRows(progress, effects, denied))
     const event = await log.append(
       receiptOf({
         progress,
-        effects,
-        denied,
+        rows,
+        committed: effects.some((effect) => effect.committed),
         timings,
         config: core.config,
         ...(error === undefined ? {} : { error }),

@@ -57,7 +57,7 @@ export const run = async (core: HostCore, sealed: Sealed, scope: AsyncDisposable
     const made = await attempt(core, attempts === 1 ? sealed : within(sealed, sealed.timeout.ms - elapsed), own, denied)
     if (!made.ok) return made
     homes = [...homes, ...(await keepHome(made.value.exited))]
-    const judged = withHomes(judge(core, { ...sealed, attempt: made.value, attempts, homes }))
+    const judged = withHomes(await judge(core, { ...sealed, attempt: made.value, attempts, homes }))
     const again = nextTry(judged, performance.now() - started)
     if (again === undefined) {
       scope.use(own.move())

@@ -3,34 +3,28 @@
  *
  * Guarantees: carries digests, keys, templates, paths, counts and times; never a value of the input, the context, the
  * environment or the output, and no text that a program printed. The rows that AIP-14, AIP-30 and AIP-29 name
- * (tool.invoked, driver.resolved, cli.invoked) are folded into its metadata. Pure, but for the name of the OS user.
+ * (tool.invoked, driver.resolved, cli.invoked) are folded into its metadata. Bounded in bytes whatever the call did: of
+ * long lists a beginning, a count and a digest; and a receipt that would not fit or cannot be written down gives way to a
+ * minimal one. Pure, but for the name of the OS user.
  */
-import { digestOf } from "../../manifest/digest.ts"
+import { jcs } from "../../manifest/digest.ts"
 import { shown } from "../../manifest/diagnostics.ts"
 import type { JsonObject, JsonValue } from "../../manifest/types.ts"
 import type { Denial } from "../../sandbox/backend.ts"
-import type {
-  Admitted,
-  Authorized,
-  HomeOutcome,
-  Progress,
-  Ran,
-  Requested,
-  Routed,
-  Sealed,
-  SignedIn,
-} from "../call/steps.ts"
+import type { Effect } from "../../sandbox/effects/types.ts"
+import type { Admitted, Authorized, Progress, Ran, Requested, Routed, Sealed, SignedIn } from "../call/steps.ts"
 import { isUserId, osUser } from "../data/os-user.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import { hostLimits } from "../limits.ts"
 import type { CallError, ReportedEffect } from "../types.ts"
+import { type BoundedRows, boundedRows, boundedValue, cut } from "./bounded.ts"
 import type { EventDraft } from "./event.ts"
 
 export interface CallEnd {
   readonly progress: Progress
   readonly error?: CallError
-  readonly effects: readonly ReportedEffect[]
-  readonly denied: readonly Denial[]
+  readonly rows: ReceiptRows
+  readonly committed: boolean
   /** milliseconds a step */
   readonly timings: Readonly<Record<string, number>>
   readonly backend?: string
@@ -60,40 +54,85 @@ const safeDetails = (details: JsonObject): JsonObject => {
   return kept
 }
 
-const clean = (text: string, most: number): string => {
-  const whole = text.toWellFormed()
-  return whole.length > most ? `${whole.slice(0, most).toWellFormed()}…` : whole
+/** What of a call's lists fits into its receipt. Made before the commit, so that nothing about it can fail after. */
+export interface ReceiptRows {
+  readonly effects: BoundedRows
+  readonly denied: BoundedRows
+  readonly home: BoundedRows
 }
 
-const effectRow = (effect: ReportedEffect): JsonObject => ({
+const effectRow = ({ committed: _committed, ...effect }: ReportedEffect): JsonObject => ({
   ...(effect as unknown as JsonObject),
   path: effect.path.toWellFormed(),
   ...(effect.from === undefined ? {} : { from: effect.from.toWellFormed() }),
+  ...(effect.target === undefined ? {} : { target: effect.target.toWellFormed() }),
+})
+const denialRow = ({ layer, reason, target, count }: Denial): JsonObject => ({
+  layer,
+  reason: cut(reason, 64),
+  target: cut(target, 256),
+  count,
+})
+/** What the driver's own state gained and lost, attempt by attempt: paths and digests. */
+const homeRow = ({ effect, kept }: { effect: Effect; kept: boolean }): JsonObject => ({
+  ...(effect as unknown as JsonObject),
+  path: cut(effect.path, 1024),
+  ...(effect.target === undefined ? {} : { target: cut(effect.target, 1024) }),
+  ...(effect.from === undefined ? {} : { from: cut(effect.from, 1024) }),
+  kept,
 })
 
-const effectFacts = (effects: readonly ReportedEffect[]): JsonObject => {
-  const rows = effects.map(effectRow)
-  const most = hostLimits.receiptEffects.value
-  const committed = effects.length > 0 && effects.every((effect) => effect.committed)
-  if (rows.length <= most) return { effects: rows, effects_committed: committed }
+export const receiptRows = async (
+  progress: Progress,
+  effects: readonly ReportedEffect[],
+  denied: readonly Denial[],
+): Promise<ReceiptRows> => {
+  const homes = has<Ran>(progress, "attempt") ? progress.homes : []
+  const kept = homes.flatMap(({ effects: inHome, result }) => inHome.map((effect) => ({ effect, kept: result.ok })))
   return {
-    effects: rows.slice(0, most),
-    effects_committed: committed,
-    effects_total: rows.length,
-    effects_digest: digestOf(rows),
+    effects: await boundedRows(
+      effects,
+      effectRow,
+      hostLimits.receiptEffectBytes.value,
+      hostLimits.receiptEffects.value,
+    ),
+    denied: await boundedRows(denied, denialRow, hostLimits.receiptDenialBytes.value),
+    home: await boundedRows(kept, homeRow, hostLimits.receiptHomeBytes.value),
   }
 }
 
-const denialFacts = (denied: readonly Denial[]): JsonObject => {
-  const most = hostLimits.receiptDenials.value
-  const rows = denied.slice(0, most).map(({ layer, reason, target, count }) => ({
-    layer,
-    reason: clean(reason, 64),
-    target: clean(target, 256),
-    count,
-  }))
-  return { denied: rows, ...(denied.length > most ? { denied_total: denied.length } : {}) }
+const rest = (name: string, { total, digest }: BoundedRows): JsonObject =>
+  digest === undefined ? {} : { [`${name}_total`]: total, [`${name}_digest`]: digest }
+
+const effectFacts = (found: BoundedRows, committed: boolean): JsonObject => ({
+  effects: found.rows.map((row) => ({ ...row, committed })),
+  effects_committed: committed && found.total > 0,
+  ...rest("effects", found),
+})
+const denialFacts = (found: BoundedRows): JsonObject => ({ denied: [...found.rows], ...rest("denied", found) })
+const homeFacts = (found: BoundedRows): JsonObject =>
+  found.total === 0
+    ? {}
+    : {
+        home: {
+          kept: found.rows.every((row) => row["kept"] === true),
+          effects: [...found.rows],
+          ...(found.digest === undefined ? {} : { total: found.total, digest: found.digest }),
+        },
+      }
+
+const keysOf = (name: string, value: JsonObject): JsonObject => {
+  const keys = Object.keys(value)
+  const most = hostLimits.receiptKeys.value
+  return {
+    [name]: keys
+      .slice(0, most)
+      .map((key) => cut(key, 64))
+      .sort(),
+    ...(keys.length > most ? { [`${name}_total`]: keys.length } : {}),
+  }
 }
+const small = (value: JsonValue): JsonValue => boundedValue(value, hostLimits.receiptValueBytes.value)
 
 const has = <T extends Progress>(progress: Progress, key: keyof T): progress is T => key in progress
 
@@ -106,16 +145,12 @@ const admittedFacts = (progress: Progress): JsonObject => {
       id: tool.id,
       version: tool.version,
       digest: tool.source.digest,
-      mutates: tool.mutates.map((scope) => scope.text),
+      mutates: small(tool.mutates.map((scope) => scope.text)),
     },
     user_id: user,
     workspace_id: workspace.toWellFormed(),
-    input_keys: Object.keys(input)
-      .map((key) => clean(key, 64))
-      .sort(),
-    context_keys: Object.keys(context)
-      .map((key) => clean(key, 64))
-      .sort(),
+    ...keysOf("input_keys", input),
+    ...keysOf("context_keys", context),
   }
 }
 
@@ -134,7 +169,7 @@ const routedFacts = (progress: Progress): JsonObject => {
       path: program.path.toWellFormed(),
       ...(programVersion === undefined ? {} : { version: programVersion }),
     },
-    route: resolved as unknown as JsonObject,
+    route: small(resolved as unknown as JsonObject),
   }
 }
 
@@ -143,29 +178,9 @@ const sealedFacts = (progress: Progress): JsonObject => {
   const { profileDigest, route, job, timeout } = progress
   return {
     profile: profileDigest,
-    argv_template: [...(route.implementation.cli?.argv ?? [])],
+    argv_template: small([...(route.implementation.cli?.argv ?? [])]),
     argv_count: job.argv.length,
     timeout_ms: timeout.ms,
-  }
-}
-
-/** What the driver's own state gained and lost, attempt by attempt: paths and digests. */
-const homeFacts = (homes: readonly HomeOutcome[]): JsonObject => {
-  if (homes.length === 0) return {}
-  const most = hostLimits.receiptHomeEffects.value
-  const rows = homes.flatMap(({ effects, result }) =>
-    effects.map((effect) => ({
-      ...(effect as unknown as JsonObject),
-      path: clean(effect.path, 1024),
-      kept: result.ok,
-    })),
-  )
-  return {
-    home: {
-      kept: homes.every(({ result }) => result.ok),
-      effects: rows.slice(0, most),
-      ...(rows.length > most ? { total: rows.length, digest: digestOf(rows) } : {}),
-    },
   }
 }
 
@@ -178,7 +193,6 @@ const ranFacts = (progress: Progress): JsonObject => {
     retries: progress.attempts - 1,
     ending: ending.by,
     ...(ending.by === "exit" ? { exit_code: ending.code } : {}),
-    ...homeFacts(progress.homes),
     usage: {
       wall_ms: usage.wallMs,
       ...(usage.cpuMs === undefined ? {} : { cpu_ms: usage.cpuMs }),
@@ -202,34 +216,65 @@ const subjectOf = (progress: Progress): EventDraft["subject"] => {
   return { kind: "tool", ref: `${progress.tool.id}@${progress.tool.major}`, ...(path.length <= 1024 ? { path } : {}) }
 }
 
-export const receiptOf = ({ progress, error, effects, denied, timings, backend, config }: CallEnd): EventDraft => {
+const draftOf = (progress: Progress, metadata: JsonObject): EventDraft => ({
+  actor: { id: has<Admitted>(progress, "tool") ? progress.user : callerOf(progress as Requested) },
+  action: "tool.invoked",
+  subject: subjectOf(progress),
+  input: { $redacted: true, reason: "values are never recorded; see metadata.input_keys" },
+  metadata,
+})
+
+const verdictFacts = ({ progress, error }: CallEnd): JsonObject => ({
+  call: progress.call,
+  ok: error === undefined,
+  verdict: error?.code ?? "ok",
+  ...(error === undefined
+    ? {}
+    : { class: error.class, retryable: error.retryable, details: safeDetails(error.details) }),
+})
+
+/** Who, what, how it ended, and how much of everything: fits whatever the call was. */
+const minimalReceipt = (end: CallEnd): EventDraft => {
+  const { rows, committed } = end
+  const count = ({ total, digest }: BoundedRows): JsonObject => ({ total, ...(digest === undefined ? {} : { digest }) })
+  return draftOf(end.progress, {
+    ...verdictFacts(end),
+    minimal: true,
+    effects_committed: committed && rows.effects.total > 0,
+    lists: { effects: count(rows.effects), denied: count(rows.denied), home: count(rows.home) },
+  })
+}
+
+const fullReceipt = (end: CallEnd): EventDraft => {
+  const { progress, rows, committed, timings, backend, config } = end
   const approval = has<Authorized>(progress, "approval") ? { approval: { ...progress.approval } } : {}
   const duration = Object.values(timings).reduce((sum, ms) => sum + ms, 0)
   const rounded = Object.fromEntries(Object.entries(timings).map(([step, ms]) => [step, Math.round(ms * 1000) / 1000]))
-  return {
-    actor: { id: has<Admitted>(progress, "tool") ? progress.user : callerOf(progress as Requested) },
-    action: "tool.invoked",
-    subject: subjectOf(progress),
-    input: { $redacted: true, reason: "values are never recorded; see metadata.input_keys" },
-    metadata: {
-      call: progress.call,
-      ok: error === undefined,
-      verdict: error?.code ?? "ok",
-      ...(error === undefined
-        ? {}
-        : { class: error.class, retryable: error.retryable, details: safeDetails(error.details) }),
-      ...admittedFacts(progress),
-      ...approval,
-      ...routedFacts(progress),
-      ...(has<SignedIn>(progress, "authState") ? { auth_state: progress.authState } : {}),
-      ...sealedFacts(progress),
-      ...(backend === undefined ? {} : { backend }),
-      ...ranFacts(progress),
-      ...effectFacts(effects),
-      ...denialFacts(denied),
-      host_policy: { undeclared_write: config.undeclaredWrite, undeclared_egress: config.undeclaredEgress },
-      timings: rounded,
-      duration_ms: Math.round(duration * 1000) / 1000,
-    },
+  return draftOf(progress, {
+    ...verdictFacts(end),
+    ...admittedFacts(progress),
+    ...approval,
+    ...routedFacts(progress),
+    ...(has<SignedIn>(progress, "authState") ? { auth_state: progress.authState } : {}),
+    ...sealedFacts(progress),
+    ...(backend === undefined ? {} : { backend }),
+    ...ranFacts(progress),
+    ...homeFacts(rows.home),
+    ...effectFacts(rows.effects, committed),
+    ...denialFacts(rows.denied),
+    host_policy: { undeclared_write: config.undeclaredWrite, undeclared_egress: config.undeclaredEgress },
+    timings: rounded,
+    duration_ms: Math.round(duration * 1000) / 1000,
+  })
+}
+
+/** The whole receipt where it fits and can be written down, else the least that says what happened. */
+export const receiptOf = (end: CallEnd): EventDraft => {
+  try {
+    const full = fullReceipt(end)
+    if (Buffer.byteLength(jcs(full)) <= hostLimits.receiptBytes.value) return full
+  } catch {
+    return minimalReceipt(end)
   }
+  return minimalReceipt(end)
 }

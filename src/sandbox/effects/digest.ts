@@ -1,7 +1,7 @@
 /**
  * SHA-256 of file contents and symlink targets, as `sha256:<hex>`.
  *
- * Guarantees: memory bounded by one chunk; large files are read in chunks that let other work go on between them.
+ * Guarantees: memory bounded by one chunk; `breathe` is awaited between the chunks of large files.
  * Assumes: the descriptor is a regular file that nobody writes to.
  */
 import { createHash, hash } from "node:crypto"
@@ -11,7 +11,7 @@ const CHUNK = 1 << 20
 
 export const digestBytes = (bytes: Uint8Array): string => `sha256:${hash("sha256", bytes, "hex")}`
 
-export const digestFd = async (fd: number, size: number): Promise<string> => {
+export const digestFd = async (fd: number, size: number, breathe: () => Promise<void> | undefined): Promise<string> => {
   const buffer = Buffer.allocUnsafe(Math.min(CHUNK, size + 1))
   const first = readSync(fd, buffer, 0, buffer.length, 0)
   if (first < buffer.length) return digestBytes(buffer.subarray(0, first))
@@ -21,6 +21,6 @@ export const digestFd = async (fd: number, size: number): Promise<string> => {
     if (read === 0) return `sha256:${sha.digest("hex")}`
     sha.update(buffer.subarray(0, read))
     at += read
-    await new Promise<void>((resolve) => setImmediate(resolve))
+    await breathe()
   }
 }

@@ -11,7 +11,8 @@
  * when something declared was made below it in the same call (which, where the folder is sensitive, was named). Adding
  * scopes or globs never makes a declared effect undeclared; adding denials never makes an undeclared one declared.
  */
-import { coversTree, type Glob, matches, parseGlob, parseWorkspacePath, type WorkspacePath } from "../globs.ts"
+import { coversTree, type Glob, matches, matchesAbove, parseGlob, parseWorkspacePath } from "../globs.ts"
+import { Breath } from "./breath.ts"
 import { SensitivePaths, type Standing } from "./sensitive-paths.ts"
 import { leadsTo } from "./symlink-target.ts"
 import type { Effect, WriteSet } from "./types.ts"
@@ -40,14 +41,25 @@ type Grants = (spot: Spot) => boolean
 
 export const judgeWrites = (policy: WritePolicy, writeSet: WriteSet): Judgement => {
   const judging = judgeStepwise(policy, writeSet)
-  for (;;) {
-    const step = judging.next()
+  for (let step = judging.next(); ; step = judging.next()) if (step.done === true) return step.value
+}
+
+/** The same, in turns with other work; throws what `late` makes once the time allowed is over. */
+export const judgeInTurns = async (
+  policy: WritePolicy,
+  writeSet: WriteSet,
+  allowedMs: number,
+  late: () => Error,
+): Promise<Judgement> => {
+  const breath = new Breath(allowedMs, late)
+  const judging = judgeStepwise(policy, writeSet)
+  for (let step = judging.next(); ; step = judging.next()) {
     if (step.done === true) return step.value
+    await breath.take()
   }
 }
 
-/** The same, with pauses in which other work can be done or the judging given up. */
-export function* judgeStepwise(policy: WritePolicy, writeSet: WriteSet): Generator<void, Judgement, void> {
+function* judgeStepwise(policy: WritePolicy, writeSet: WriteSet): Generator<void, Judgement, void> {
   const scopes = grantsOf(policy.mutates)
   const writes = policy.fsWrite === undefined ? () => true : grantsOf(policy.fsWrite)
   const denied = denialOf(policy.fsDeny)
@@ -90,8 +102,8 @@ export function* judgeStepwise(policy: WritePolicy, writeSet: WriteSet): Generat
   return { verdict: effects.every((effect) => effect.declared) ? "clean" : "undeclared", effects }
 }
 
-/** Effects judged between two pauses: a few milliseconds of work. */
-const STRIDE = 256
+/** Effects judged between two looks at the clock. */
+const STRIDE = 16
 
 const isFolder = (effect: Effect): boolean =>
   effect.kind === "mkdir" || effect.kind === "rmdir" || effect.directory === true
@@ -142,11 +154,7 @@ const grantsOf = (texts: readonly string[]): Grants => {
 const denialOf = (texts: readonly string[]): ((path: string) => boolean) => {
   const { globs, broken } = parseAll(texts)
   return (text) => {
-    if (broken || !parseWorkspacePath(text).ok) return true
-    const parts = text.split("/")
-    return parts.some((_, index) => {
-      const prefix = parts.slice(0, index + 1).join("/") as WorkspacePath
-      return globs.some((glob) => matches(glob, prefix) || (index === parts.length - 1 && coversTree(glob, prefix)))
-    })
+    const path = parseWorkspacePath(text)
+    return broken || !path.ok || globs.some((glob) => matchesAbove(glob, path.path) || coversTree(glob, path.path))
   }
 }

@@ -8,6 +8,10 @@ export interface LayerLimits {
   readonly maxHoleBytes: number
   /** bytes of one path below the layer's root; the kernel takes 4096 with the root in front */
   readonly maxPathBytes: number
+  /** bytes of all paths and link targets as a report spells them, so that a report can always be written */
+  readonly maxReportBytes: number
+  /** milliseconds that reading may take */
+  readonly maxReadMs: number
 }
 
 export const DEFAULT_LAYER_LIMITS: LayerLimits = {
@@ -15,6 +19,8 @@ export const DEFAULT_LAYER_LIMITS: LayerLimits = {
   maxDigestBytes: 32 * 2 ** 30,
   maxHoleBytes: 2 * 2 ** 30,
   maxPathBytes: 3500,
+  maxReportBytes: 64 * 2 ** 20,
+  maxReadMs: 120_000,
 }
 
 /** Deleted files are hashed for the record up to this many bytes in all; beyond it `before` is left out. */
@@ -24,6 +30,8 @@ export type LayerRefusal =
   | "too-many-effects"
   | "too-many-bytes"
   | "path-too-long"
+  | "too-much-to-report"
+  | "too-slow"
   | "unsupported-layer"
   | "same-directory"
   | "unstable"

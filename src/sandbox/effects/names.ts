@@ -22,7 +22,6 @@ export const baseOf = (path: BytePath): BytePath => path.slice(path.lastIndexOf(
 export const below = (dir: string, path: BytePath): Buffer =>
   path === "" ? Buffer.from(dir) : Buffer.concat([Buffer.from(`${dir}/`), toBuffer(path)])
 
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const isPlain = (path: string): boolean => {
   for (let i = 0; i < path.length; i++) {
     const code = path.charCodeAt(i)
@@ -31,34 +30,61 @@ const isPlain = (path: string): boolean => {
   return true
 }
 
+const within = (byte: number | undefined, low: number, high: number): boolean =>
+  byte !== undefined && byte >= low && byte <= high
+
+/** Bytes of the well-formed UTF-8 sequence that begins here; 0 where none does. */
+const sequenceAt = (bytes: Buffer, at: number): number => {
+  const lead = bytes[at] ?? 0
+  const tail = (count: number): boolean => {
+    for (let i = 2; i <= count; i++) if (!within(bytes[at + i], 0x80, 0xbf)) return false
+    return true
+  }
+  if (lead < 0x80) return 1
+  if (lead < 0xc2 || lead > 0xf4) return 0
+  if (lead < 0xe0) return within(bytes[at + 1], 0x80, 0xbf) ? 2 : 0
+  if (lead < 0xf0)
+    return within(bytes[at + 1], lead === 0xe0 ? 0xa0 : 0x80, lead === 0xed ? 0x9f : 0xbf) && tail(2) ? 3 : 0
+  return within(bytes[at + 1], lead === 0xf0 ? 0x90 : 0x80, lead === 0xf4 ? 0x8f : 0xbf) && tail(3) ? 4 : 0
+}
+
+const ESCAPES = Array.from({ length: 256 }, (_, byte) => `\\x${byte.toString(16).padStart(2, "0")}`)
+
+/** One pass over the bytes, whatever they are. */
 export const displayName = (path: BytePath): string => {
   if (isPlain(path)) return path
   const bytes = toBuffer(path)
-  let out = ""
+  const parts: string[] = []
+  let start = 0
   for (let at = 0; at < bytes.length; ) {
     const byte = bytes[at] ?? 0
-    const length = byte < 0x80 ? 1 : byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2
-    const char = byte === 0x5c ? undefined : decode(bytes.subarray(at, at + length))
-    out += char ?? `\\x${byte.toString(16).padStart(2, "0")}`
-    at += char === undefined ? 1 : length
+    const length = byte === 0x5c ? 0 : sequenceAt(bytes, at)
+    if (length === 0) {
+      if (start < at) parts.push(bytes.toString("utf8", start, at))
+      parts.push(ESCAPES[byte] ?? "")
+      start = at + 1
+    }
+    at += length === 0 ? 1 : length
   }
-  return out
-}
-const decode = (bytes: Buffer): string | undefined => {
-  try {
-    const text = utf8.decode(bytes)
-    return Array.from(text).length === 1 ? text : undefined
-  } catch {
-    return undefined
-  }
+  if (start < bytes.length) parts.push(bytes.toString("utf8", start))
+  return parts.join("")
 }
 
+const asBytes = (text: string): string => (isPlain(text) ? text : Buffer.from(text).toString("latin1"))
+
 export const parseName = (text: string): BytePath => {
-  const parts: Buffer[] = []
-  for (const part of text.split(/(\\x[0-9a-f]{2})/)) {
-    parts.push(part.startsWith("\\x") ? Buffer.from([Number.parseInt(part.slice(2), 16)]) : Buffer.from(part))
+  if (!text.includes("\\")) return asBytes(text) as BytePath
+  const parts: string[] = []
+  let start = 0
+  for (let at = text.indexOf("\\"); at >= 0; at = text.indexOf("\\", at + 1)) {
+    if (!/^\\x[0-9a-f]{2}$/.test(text.slice(at, at + 4))) continue
+    if (start < at) parts.push(asBytes(text.slice(start, at)))
+    parts.push(String.fromCharCode(Number.parseInt(text.slice(at + 2, at + 4), 16)))
+    start = at + 4
+    at += 3
   }
-  return fromBuffer(Buffer.concat(parts))
+  parts.push(asBytes(text.slice(start)))
+  return parts.join("") as BytePath
 }
 
 /** The path itself, where it is what `displayName` writes of a relative path whose parts are all plain names. */

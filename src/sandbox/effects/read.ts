@@ -6,7 +6,7 @@
  * copied-up but unchanged entries are no effect; every deleted path is listed; a change of type is the deletion of
  * the old and the creation of the new; below a folder that replaces something else nothing is compared with lower.
  * Anything that cannot be told truthfully (redirects, metacopy, caps reached, a lower tree that does not hold still)
- * throws `LayerRefused`.
+ * or in time throws `LayerRefused`. Reading takes turns with other work of the process.
  * Assumes: the writers are dead and the overlay was mounted with `redirect_dir=off,metacopy=off`. Symlinks in lower
  * are never followed, even if another program plants them meanwhile.
  * Does not: report owners (the sandbox cannot change them, and an idmapped lower shows others), timestamps alone, or
@@ -14,7 +14,8 @@
  */
 import { closeSync, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, constants, type Stats } from "node:fs"
 import type { OpenFolder } from "../folder.ts"
-import { entry, errorCode, lstatIn, namesIn, openDir, openFile, openRoot, withDir } from "./beneath.ts"
+import { entry, errorCode, lstatIn, namesIn, openDir, openFile, openRoot } from "./beneath.ts"
+import { Breath } from "./breath.ts"
 import { digestBytes, digestFd } from "./digest.ts"
 import { DEFAULT_LAYER_LIMITS, LayerRefused, type LayerLimits } from "./limits.ts"
 import { below, displayName, fromBuffer, isReserved, join, ROOT, type BytePath } from "./names.ts"
@@ -40,6 +41,9 @@ const S_IFMT = 0o170000n
 const SPECIAL_BITS = 0o7000
 const typeOf = (mode: number | bigint): bigint => BigInt(mode) & S_IFMT
 const permissions = (mode: number | bigint): number => Number(mode) & 0o7777
+
+/** Bytes of a text as JSON spells it. */
+const spelledBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text))
 
 const refusal = (bits: number, attributes: EntryAttributes): { refused?: string } => {
   if ((bits & SPECIAL_BITS) !== 0) return { refused: "sets a setuid, setgid or sticky bit" }
@@ -86,7 +90,9 @@ class LayerReader {
   readonly #options: ReadOptions
   readonly #limits: LayerLimits
   readonly #lower: number
+  readonly #breath: Breath
   #digested = 0
+  #reported = 0
   #holes = 0
   /** digests of files with several names, by inode */
   readonly #linked = new Map<number, string>()
@@ -101,6 +107,10 @@ class LayerReader {
     }
     this.#options = options
     this.#limits = limits
+    this.#breath = new Breath(
+      limits.maxReadMs,
+      () => new LayerRefused("too-slow", `what the call changed could not be read within ${limits.maxReadMs} ms`),
+    )
   }
 
   close(): void {
@@ -119,6 +129,14 @@ class LayerReader {
     }
     const reserved = isReserved(path) ? { refused: "the path is reserved for the host's transactions" } : {}
     const pending: Pending = { kind, bytePath: path, path: displayName(path), ...more, ...reserved }
+    // The path twice: a link or a rename tells it again, as where another effect comes from.
+    this.#reported += 2 * spelledBytes(pending.path) + spelledBytes(pending.target ?? "")
+    if (this.#reported > this.#limits.maxReportBytes) {
+      throw new LayerRefused(
+        "too-much-to-report",
+        `the paths and link targets that the call changed take more than ${this.#limits.maxReportBytes} bytes to tell`,
+      )
+    }
     this.found.push(pending)
     return pending
   }
@@ -136,6 +154,7 @@ class LayerReader {
       const xattrWhiteouts = depth > 0 && overlayValue(this.#upper(path), this.#options.xattrPrefix, "opaque") === "x"
       for (const name of names) {
         const child = join(path, name)
+        await this.#breath.take()
         if (child.length > this.#limits.maxPathBytes) this.#add("create", child)
         const stats = lstatSync(this.#upper(child))
         const device = stats.isCharacterDevice() && stats.rdev === 0
@@ -146,7 +165,7 @@ class LayerReader {
       const lower = dir === undefined ? [] : namesIn(dir)
       if (under === "hidden" && dir !== undefined) {
         const seen = new Set(names)
-        for (const name of lower) if (!seen.has(name)) this.#delete(join(path, name), dir, name)
+        for (const name of lower) if (!seen.has(name)) await this.#delete(join(path, name), dir, name)
       }
       const standing = [...names, ...(under === "merged" ? lower : [])].filter((name) => !gone.has(name))
       if (looksLikeRepository(standing.map(displayName))) this.repositories.push(displayName(path))
@@ -174,7 +193,7 @@ class LayerReader {
   ): Promise<void> {
     const lower = dir === undefined ? undefined : lstatIn(dir, name)
     if (stats === undefined) {
-      if (lower !== undefined && dir !== undefined) this.#delete(path, dir, name)
+      if (lower !== undefined && dir !== undefined) await this.#delete(path, dir, name)
       return
     }
     const attributes = readAttributes(this.#upper(path), this.#options.xattrPrefix)
@@ -185,7 +204,7 @@ class LayerReader {
       )
     }
     if (lower === undefined || dir === undefined || typeOf(lower.mode) !== typeOf(stats.mode)) {
-      if (lower !== undefined && dir !== undefined) this.#delete(path, dir, name)
+      if (lower !== undefined && dir !== undefined) await this.#delete(path, dir, name)
       await this.#created(path, stats, attributes, dir, depth)
     } else if (stats.isDirectory()) {
       this.#attributesOf(path, stats, attributes, permissions(lower.mode), entry(dir, name))
@@ -284,7 +303,8 @@ class LayerReader {
 
   #symlink(path: BytePath, target: Buffer, before: string | undefined, stats: Stats): void {
     const text = displayName(fromBuffer(target))
-    const escape = escapeOf(displayName(path), text)
+    // By bytes: whether it climbs is the same in either spelling.
+    const escape = escapeOf(path, fromBuffer(target))
     const links = { inode: stats.ino, links: stats.nlink }
     this.#add("symlink", path, {
       ...(before === undefined ? {} : { before }),
@@ -301,16 +321,19 @@ class LayerReader {
   }
 
   /** Lists a lower entry, and all that is below it, as deleted. Holds one descriptor at a time. */
-  #delete(path: BytePath, dir: number, name: BytePath): void {
+  async #delete(path: BytePath, dir: number, name: BytePath): Promise<void> {
     if (this.#deleteOne(path, dir, name) !== "folder") return
     const folders: BytePath[] = [path]
-    for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-      const at = folder
-      withDir(this.#lower, at, (inner) => {
+    for (let at = folders.pop(); at !== undefined; at = folders.pop()) {
+      const inner = openDir(this.#lower, at)
+      try {
         for (const child of namesIn(inner)) {
+          await this.#breath.take()
           if (this.#deleteOne(join(at, child), inner, child) === "folder") folders.push(join(at, child))
         }
-      })
+      } finally {
+        closeSync(inner)
+      }
     }
   }
 
@@ -381,7 +404,7 @@ class LayerReader {
           `the changed files hold more than ${this.#limits.maxDigestBytes} bytes`,
         )
       }
-      return await digestFd(fd, size)
+      return await digestFd(fd, size, () => this.#breath.take())
     } finally {
       closeSync(fd)
     }

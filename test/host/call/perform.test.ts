@@ -1,10 +1,13 @@
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import fc from "fast-check"
 import { afterEach, describe, expect, it } from "vitest"
 import { perform } from "../../../src/host/call/perform.ts"
 import { closeAbandonedCalls, openCall } from "../../../src/host/receipts/open-calls.ts"
-import { openAuditLog } from "../../../src/host/receipts/log.ts"
+import { logFile, openAuditLog } from "../../../src/host/receipts/log.ts"
+import { receiptOf } from "../../../src/host/receipts/receipt.ts"
+import { defaultConfig } from "../../../src/host/config/types.ts"
+import { hostLimits } from "../../../src/host/limits.ts"
 import { readReceipts, verifyChain } from "../../../src/host/receipts/verify.ts"
 import type { ApprovalQuestion, CallOptions, CallRequest, Envelope } from "../../../src/host/types.ts"
 import type { Effect } from "../../../src/sandbox/effects/types.ts"
@@ -12,6 +15,7 @@ import { type FakeBackend, type FakeRun, fakeBackend } from "./fake-backend.ts"
 import { cliSpec, driverOf, egress, type Place, scopes, toolOf, type World, worldOf } from "./values.ts"
 
 const made: Place[] = []
+const none = { rows: [], total: 0 } as const
 afterEach(() => {
   for (const { folder } of made.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
@@ -467,6 +471,45 @@ describe("a receipt", () => {
     expect(envelope.effects).toHaveLength(20_001)
     expect(receipt["effects"]).toHaveLength(20_000)
     expect(receipt).toMatchObject({ effects_total: 20_001, effects_digest: expect.stringMatching(/^sha256:/) })
+  })
+
+  it("is bounded in bytes for effects with the longest names and targets, and made before the commit", async () => {
+    const long = "\\x5c".repeat(800)
+    const effects = Array.from(
+      { length: 3000 },
+      (_, n): Effect => ({ kind: "symlink", path: `notes/${n}${long}`, target: long.repeat(2) }),
+    )
+    const { receipt, envelope, backend, place } = await tell({ runs: [{ effects }] })
+    expect(envelope.effects).toHaveLength(3000)
+    expect(backend.settled).toEqual(["committed"])
+    expect(receipt).toMatchObject({
+      effects_committed: true,
+      effects_total: 3000,
+      effects_digest: expect.stringMatching(/^sha256:/),
+    })
+    expect(statSync(logFile(place.core.data)).size).toBeLessThan(hostLimits.receiptBytes.value)
+  })
+
+  it("says the least where the whole of it would not fit, whatever was asked", async () => {
+    const context = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`k${n}`, 1]))
+    const { receipt } = await tell({ request: { context }, tool: toolOf({ metadata: {} }) })
+    expect((receipt["context_keys"] as unknown[]).length).toBe(hostLimits.receiptKeys.value)
+    expect(receipt).toMatchObject({ context_keys_total: 20_000 })
+    const rows = { effects: { rows: [], total: 7, digest: "sha256:x" }, denied: none, home: none } as const
+    const draft = receiptOf({
+      progress: { call: "01JCALL", request: { tool: "a" }, signal: new AbortController().signal },
+      rows,
+      committed: true,
+      timings: { run: Number.NaN },
+      config: defaultConfig,
+    })
+    expect(draft.metadata).toMatchObject({
+      call: "01JCALL",
+      verdict: "ok",
+      minimal: true,
+      effects_committed: true,
+      lists: { effects: { total: 7, digest: "sha256:x" } },
+    })
   })
 
   it("is written for file names that are not well-formed text", async () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { judgeWrites, type WritePolicy } from "../../../src/sandbox/effects/judge.ts"
+import { judgeInTurns, judgeWrites, type WritePolicy } from "../../../src/sandbox/effects/judge.ts"
 import { SENSITIVE } from "../../../src/sandbox/effects/sensitive-table.ts"
 import type { Effect, EffectKind } from "../../../src/sandbox/effects/types.ts"
 
@@ -333,6 +333,32 @@ const declared = (policy: WritePolicy, effects: Effect[]): boolean[] =>
   judgeWrites(policy, { effects, bytes: 0 }).effects.map((effect) => effect.declared)
 
 describe("the judge", () => {
+  const many = Array.from({ length: 40_000 }, (_, n): Effect => ({ kind: "create", path: `a/b/c/${n}` }))
+  const policy = { mutates: ["/a/**", "/**/*.x"], fsDeny: ["**/secret/**"] }
+
+  it("lets other work go on while it judges a large write set", async () => {
+    let turns = 0
+    let going = true
+    const other = (): void => {
+      turns += 1
+      if (going) setImmediate(other)
+    }
+    setImmediate(other)
+    const judged = await judgeInTurns(policy, { effects: many, bytes: 0 }, 60_000, () => new Error("late"))
+    going = false
+    expect(judged).toEqual(judgeWrites(policy, { effects: many, bytes: 0 }))
+    expect(turns).toBeGreaterThan(2)
+  })
+  it("gives up when its time is over", async () => {
+    const judging = judgeInTurns(policy, { effects: many, bytes: 0 }, 0, () => new Error("late"))
+    await expect(judging).rejects.toThrow("late")
+  })
+  it("takes one walk for a path that is as deep as any", { timeout: 20_000 }, () => {
+    const deep = Array.from({ length: 400 }, (_, n): Effect => ({ kind: "create", path: `${"a/".repeat(1700)}${n}` }))
+    const { verdict } = judgeWrites({ mutates: ["/**"], fsDeny: ["**/x/**", "y"] }, { effects: deep, bytes: 0 })
+    expect(verdict).toBe("clean")
+  })
+
   it("never takes back what more scopes or globs could only add to", () => {
     fc.assert(
       fc.property(globs, globs, globs, someGlob, someEffects, (mutates, fsWrite, fsDeny, more, effects) => {

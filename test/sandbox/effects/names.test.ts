@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { displayName, fromBuffer, parseName } from "../../../src/sandbox/effects/names.ts"
@@ -17,6 +18,22 @@ describe("a reported name", () => {
         fc.string({ unit: "grapheme" }).filter((text) => !text.includes("\\")),
         (text) => displayName(fromBuffer(Buffer.from(text))) === text,
       ),
+    )
+  })
+  it("of megabytes that are no text is spelled in one pass", { timeout: 20_000 }, () => {
+    const bytes = fromBuffer(Buffer.alloc(8 << 20, Buffer.from([0xff, 0xe2, 0x82, 0x5c])))
+    const text = displayName(bytes)
+    expect(text.length).toBe(4 * bytes.length)
+    expect(parseName(text)).toBe(bytes)
+  })
+  it("escapes exactly what is not UTF-8", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 1, maxLength: 8 }), (array) => {
+        const bytes = Buffer.from(array)
+        const plain = isUtf8(bytes) && !bytes.includes(0x5c)
+        return plain === !displayName(fromBuffer(bytes)).includes("\\")
+      }),
+      { numRuns: 5000 },
     )
   })
   it("differs for different bytes", () => {
