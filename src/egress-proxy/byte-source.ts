@@ -28,6 +28,10 @@ export interface ByteSource extends Endpoint {
   readonly line: Line | undefined
   /** the address that the client dialled; empty on a Unix socket */
   readonly local: LocalAddress
+  /** the address that the client comes from; the same for all on a Unix socket */
+  readonly who: string
+  /** for how long the client has owed bytes that somebody waits for; undefined where it is not its turn */
+  readonly waitsFor: number | undefined
   read(timeoutMs: number): Promise<Read>
   /** The same for callers that cannot wait for the end of a turn: `then` may be called at once. */
   next(timeoutMs: number, then: (read: Read) => void): void
@@ -59,6 +63,8 @@ class ClientSource extends Wait implements ByteSource, LineUser {
   #released = false
   #waiting: ((read: Read) => void) | undefined
   #onClose: (() => void)[] = []
+  #who: string | undefined
+  #waitingSince = 0
 
   constructor(socket: Duplex | undefined, line: Line | undefined) {
     super()
@@ -94,6 +100,13 @@ class ClientSource extends Wait implements ByteSource, LineUser {
     const { localAddress: address, localPort: port } = this.#socket as Partial<Socket>
     return { address, port }
   }
+  get who(): string {
+    this.#who ??= (this.#line === undefined ? (this.#socket as Partial<Socket>).remoteAddress : this.#line.remote) ?? ""
+    return this.#who
+  }
+  get waitsFor(): number | undefined {
+    return this.#waiting === undefined ? undefined : performance.now() - this.#waitingSince
+  }
   get destroyed(): boolean {
     return this.#line?.destroyed ?? this.#socket?.destroyed ?? true
   }
@@ -116,6 +129,7 @@ class ClientSource extends Wait implements ByteSource, LineUser {
     if (this.#ended) return then("end")
     if (this.#waiting !== undefined) throw new Error("two reads at once")
     this.#waiting = then
+    this.#waitingSince = performance.now()
     this.wait(timeoutMs)
     this.#resume()
   }

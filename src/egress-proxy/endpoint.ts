@@ -10,6 +10,8 @@ import { allWritten, handleOf, isUnconnected, type Written, writtenBy } from "./
 
 export interface Endpoint {
   readonly destroyed: boolean
+  /** the address that it comes from, where that is known */
+  readonly who?: string
   readonly writableEnded?: boolean
   /** For ends that are no sockets themselves; see `hasBrokenOff` and `written`. */
   hasBrokenOff?(): boolean

@@ -115,7 +115,7 @@ export function createGate(options: GateOptions): Gate {
   const meter = createBudgetMeter()
   const passages = createPassages(meter)
   const tunnels = createKnownTunnels()
-  const resolving = createTurnstile(limits.resolving)
+  const resolving = createTurnstile(limits.resolving, limits.resolvingOfOne)
   const pending = new Map<Deadline, ReasonCode | undefined>()
   let policy = options.policy
   let generation = 1
@@ -131,12 +131,13 @@ export function createGate(options: GateOptions): Gate {
     const connector = (addresses: readonly IpAddress[]) =>
       createConnector(addresses, route.port, attempt, limits.dialAttempts)
     if (route.kind !== "resolve") return connector([route.ip]).dial(deadline)
-    if (!(await resolving.enter(deadline))) return { ok: false, code: "dns_failure" }
+    const { who = "" } = begun.request.client
+    if (!(await resolving.enter(deadline, who))) return { ok: false, code: "dns_failure" }
     let vetted: Vetted
     try {
       vetted = await vet(policy, route, resolve, deadline)
     } finally {
-      resolving.leave()
+      resolving.leave(who)
     }
     begun.aliases = vetted.aliases
     return vetted.outcome.ok ? connector(vetted.outcome.value).dial(deadline) : vetted.outcome

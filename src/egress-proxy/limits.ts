@@ -28,7 +28,7 @@ export interface ProxyLimits {
   readonly trailerBytes: number
   /**
    * client connections open at once on one proxy (1024 where it does not listen itself): the oldest idle tunnel is
-   * shed, else `too_many_connections`
+   * shed, else one of the client address with the most of them that owes the next bytes, else `too_many_connections`
    */
   readonly openConnections: number
   /**
@@ -51,8 +51,12 @@ export interface ProxyLimits {
   readonly requestCost: number
   /** DNS datagrams that wait for their turn; further ones are dropped, as a network would, and counted as `budget` */
   readonly queriesWaiting: number
-  /** names being resolved at once on one proxy; the others wait, within the connect timeout */
+  /**
+   * names being resolved at once on one proxy, and for one client address (all of them where it does not listen
+   * itself): the others wait in line, clients in turns, within the connect timeout
+   */
   readonly resolving: number
+  readonly resolvingOfOne: number
   /** addresses of one answer that are tried, in the resolver's order */
   readonly dialAttempts: number
   /** bytes of answers that a client has not read yet: the connection is closed there */
@@ -85,7 +89,8 @@ export const defaultLimits: ProxyLimits = Object.freeze({
   turnBytes: 65_536,
   requestCost: 4_096,
   queriesWaiting: 256,
-  resolving: 16,
+  resolving: 64,
+  resolvingOfOne: 16,
   dialAttempts: 4,
   unreadBytes: 65_536,
   lingerBytes: 1_048_576,
@@ -105,6 +110,7 @@ export const sandboxLimits: ProxyLimits = Object.freeze({
   ...defaultLimits,
   openConnections: Math.max(16, Math.min(1_024, Math.floor(processConnections.limit / 4))),
   lineMemoryBytes: 8_388_608,
+  resolving: 16,
 })
 
 export function connectionsFor(descriptors: number): number {

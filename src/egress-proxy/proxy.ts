@@ -17,6 +17,7 @@ import { acceptFrom } from "./lane/accept.ts"
 import { dialLine } from "./lane/dial.ts"
 import { handles } from "./lane/handles.ts"
 import { serveConnection } from "./connection.ts"
+import { Crowd } from "./crowd.ts"
 import { listen } from "./listener.ts"
 import { defaultLimits, type ProxyLimits, processConnections, sandboxLimits } from "./limits.ts"
 import { type Listen, type PolicyInput, policyFrom } from "./options.ts"
@@ -119,7 +120,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     dialLine: lanes && options.dial === undefined ? dialLine : undefined,
     interceptor,
   })
-  const connections = new Set<ByteSource>()
+  const connections = new Crowd(options.listen !== undefined)
   const door = createDoor(limits)
   let names: SyntheticAddresses = createSyntheticAddresses({ generation: 0 })
   let closing: Promise<void> | undefined
@@ -129,7 +130,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
   type IsProxy = (source: ByteSource) => boolean
   const accept = (serve: Serve, isProxy: IsProxy, group?: Set<ByteSource>) => (source: ByteSource) => {
     if (closing !== undefined) return abort(source)
-    if (!hasRoom(gate, connections, limits)) {
+    if (!hasRoom(gate, connections, limits, source)) {
       const verdict = gate.refuse({ protocol: "tcp", code: "too_many_connections" })
       return isProxy(source) ? door.turnAway(source, verdict) : abort(source)
     }
@@ -265,8 +266,8 @@ function checkBoundHosts(interceptor: BoundInterceptor | undefined, { substituti
     throw new PolicyError(`substitutions: ${foreign} was not bound when the proxy was made; make another proxy`)
 }
 
-/** Room for one more connection, if need be by shedding the oldest idle tunnel. */
-function hasRoom(gate: Gate, connections: ReadonlySet<ByteSource>, limits: ProxyLimits): boolean {
+/** Room for one more connection, if need be by shedding the oldest idle tunnel, or one that is only silent. */
+function hasRoom(gate: Gate, connections: Crowd, limits: ProxyLimits, newcomer: ByteSource): boolean {
   const full = () => connections.size >= limits.openConnections || processConnections.open >= processConnections.limit
-  return !full() || gate.passages.shedOldest(limits.shedIdleMs)
+  return !full() || gate.passages.shedOldest(limits.shedIdleMs) || connections.makeWay(newcomer, limits.shedIdleMs)
 }

@@ -4,16 +4,18 @@
  */
 import { createSocket } from "node:dgram"
 import { once } from "node:events"
-import { createServer } from "node:net"
+import { connect, createServer, type Socket } from "node:net"
 import { PassThrough, Readable } from "node:stream"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it, vi } from "vitest"
 import type { ByteSource } from "../../src/egress-proxy/byte-source.ts"
+import { Deadline } from "../../src/egress-proxy/deadline.ts"
 import { createBodyReader } from "../../src/egress-proxy/http/body.ts"
 import { defaultLimits } from "../../src/egress-proxy/limits.ts"
-import { createEgressProxy } from "../../src/egress-proxy/proxy.ts"
+import { createEgressProxy, createProxyWith } from "../../src/egress-proxy/proxy.ts"
 import { createPlaceholderScanner } from "../../src/egress-proxy/secrets/scanner.ts"
 import { createWebSocketScanner } from "../../src/egress-proxy/secrets/websocket.ts"
+import { createTurnstile } from "../../src/egress-proxy/turnstile.ts"
 import { createTurns, inTurns } from "../../src/egress-proxy/turns.ts"
 import { echo, listening, rawClient, respond, rig, startUpstream, tunnel, until } from "./harness.ts"
 
@@ -223,5 +225,88 @@ describe("bytes that cost nothing to send", () => {
     const body = text.slice(text.indexOf("\r\n\r\n") + 4)
     expect(body.replace(/[^a\n]/g, "").match(/\n/g)?.length).toBeLessThan(1_000)
     expect(body.match(/(?<=^|\n)a+(?=\r)/g)?.join("")).toHaveLength(20_000)
+  })
+})
+
+describe("on a proxy that many clients share", () => {
+  /** A client at another address of this machine. */
+  const from = (localAddress: string, port: number): Promise<Socket> => {
+    const socket = connect({ port, host: "127.0.0.1", localAddress, allowHalfOpen: true }).on("error", () => {})
+    return once(socket, "connect").then(() => socket)
+  }
+  const answer = async (socket: Socket, bytes: string): Promise<string> => {
+    socket.write(bytes)
+    return String((await Promise.race([once(socket, "data"), once(socket, "close")]))[0])
+  }
+  const plenty = (make: () => Promise<Socket>, count: number): Promise<Socket[]> =>
+    Promise.all(Array.from({ length: count }, make))
+
+  it.each([true, false])("one client's silent connections keep no other out (lines: %s)", async (lanes) => {
+    await using upstream = await startUpstream(echo)
+    await using proxy = await createProxyWith(
+      {
+        egress: ["tcp://db.good.test:5432"],
+        services: { "db.good.test": { address: "127.0.0.1", port: upstream.port } },
+        listen: "127.0.0.1:0",
+        limits: { openConnections: 8 },
+      },
+      { lanes },
+    )
+    const port = proxy.port ?? 0
+    const silent = await plenty(() => from("127.0.0.2", port), 8)
+    await until(() => proxy.counters().connections === 8, "the proxy is full")
+    const others = await plenty(() => from("127.0.0.3", port), 3)
+    for (const other of others) expect(await answer(other, tunnel("db.good.test:5432"))).toContain(" 200 ")
+    expect(proxy.counters()).toMatchObject({ connections: 8, passages: 3 })
+    // Nor does the one that has the most push others out: its own makes way, or nobody's.
+    const more = await plenty(() => from("127.0.0.2", port), 4)
+    expect(await answer(more[0] as Socket, tunnel("db.good.test:5432"))).toContain("too_many_connections")
+    expect(others.map(({ closed }) => closed)).toEqual([false, false, false])
+    for (const socket of [...silent, ...others, ...more]) socket.destroy()
+  })
+
+  it("one client's slow names keep no other's from being resolved", async () => {
+    await using upstream = await startUpstream(echo)
+    const asked: string[] = []
+    await using proxy = await createEgressProxy({
+      egress: ["*.slow.test:5432", "tcp://db.good.test:5432"],
+      listen: "127.0.0.1:0",
+      resolve: (name) => {
+        asked.push(name)
+        return name.endsWith("slow.test") ? new Promise(() => {}) : ["93.184.216.34"]
+      },
+      dial: () => connect(upstream.port, "127.0.0.1"),
+      limits: { resolving: 6, resolvingOfOne: 4 },
+    })
+    const port = proxy.port ?? 0
+    const slow = await plenty(() => from("127.0.0.2", port), 20)
+    slow.forEach((socket, at) => socket.write(tunnel(`n${at}.slow.test:5432`)))
+    await until(() => proxy.counters().pending === 20, "all wait")
+    expect(asked).toHaveLength(4)
+    for (let count = 0; count < 3; count += 1)
+      expect(await answer(await from("127.0.0.3", port), tunnel("db.good.test:5432"))).toContain(" 200 ")
+    expect(proxy.counters().pending).toBe(20)
+    for (const socket of slow) socket.destroy()
+  })
+
+  it("those who wait for names take turns, client by client, and leave the line when their time is up", async () => {
+    const turnstile = createTurnstile(2, 1)
+    const order: string[] = []
+    const enter = async (client: string, name: string, deadline = new Deadline(60_000)): Promise<void> => {
+      if (await turnstile.enter(deadline, client)) order.push(name)
+      else order.push(`not ${name}`)
+      deadline.settle()
+    }
+    const late = new Deadline(60_000)
+    const all = [enter("a", "a1"), enter("b", "b1"), enter("a", "a2"), enter("a", "a3"), enter("b", "b2", late)]
+    all.push(enter("c", "c1"))
+    late.expire()
+    for (const client of ["b", "a", "c", "a", "a"]) {
+      await nextTurn()
+      turnstile.leave(client)
+    }
+    await Promise.all(all)
+    expect(order).toEqual(["a1", "b1", "not b2", "c1", "a2", "a3"])
+    expect(turnstile.enter(new Deadline(0), "d")).toBe(true)
   })
 })

@@ -111,6 +111,12 @@ export class Line implements Endpoint {
     return name
   }
 
+  get remote(): string | undefined {
+    const name: { address?: string } = {}
+    this.#handle.getpeername?.(name)
+    return name.address
+  }
+
   on(_event: "close", listener: () => void): void {
     this.#onClose.push(listener)
   }
