@@ -20,18 +20,13 @@ const limitTarget = (limit: LimitEnding, limits: Limits): string => {
 }
 
 /** Denials that follow from how the call ended and from the counters read at its end. */
-export const denialsOf = (
-  ending: Ending,
-  profile: SandboxProfile,
-  refused: { readonly pids: number; readonly disk: boolean },
-): Denial[] => {
+export const denialsOf = (ending: Ending, profile: SandboxProfile, refused: { readonly pids: number }): Denial[] => {
   const denied: Denial[] = []
   const limit = (name: LimitEnding, count: number): void => {
     if (!denied.some((denial) => denial.reason === name))
       denied.push({ layer: "limit", reason: name, target: limitTarget(name, profile.limits), count })
   }
   if (refused.pids > 0) limit("pids", refused.pids)
-  if (refused.disk) limit("disk", 1)
   if (ending.by === "limit") limit(ending.limit, 1)
   if (ending.by === "exec-denied")
     denied.push({ layer: "exec", reason: "children_forbidden", target: profile.executables.program, count: 1 })

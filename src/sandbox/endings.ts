@@ -1,5 +1,5 @@
 /**
- * An exit code → how the call ended, the same for every backend. Pure but for asking whether the disk is full.
+ * An exit code → how the call ended, the same for every backend. Pure.
  *
  * A death by signal N and an exit with 128+N are the same to the caller, as a shell tells it; the kernel's counters
  * tell which limit was behind a failure.
@@ -38,23 +38,30 @@ export const cpuBackstop = (
   return [{ soft, hard: soft + 1 }]
 }
 
+/** The machine's trouble, not the call's: others fill the same disk. */
+export const diskNearlyFull: Ending = {
+  by: "infrastructure",
+  message: "the disk that holds the call's layers is nearly full: free disk space, then run it again",
+}
+
 /** What the kernel counted and refused by the end of a call. */
 export interface Refused {
   readonly pids: number
   /** CPU time of the whole tree, where it is known */
   readonly cpuMs: number | undefined
-  readonly diskFull: () => boolean
+  readonly disk: { readonly exceeded: boolean; readonly full: boolean }
 }
 
 export const endingOfExit = (code: number, profile: SandboxProfile, refused: Refused): Ending => {
   const most = profile.limits.cpuMs
   if (most !== undefined && refused.cpuMs !== undefined && refused.cpuMs > most) return { by: "limit", limit: "cpu" }
+  if (refused.disk.exceeded) return { by: "limit", limit: "disk" }
   if (code === 0) return { by: "exit", code }
   const signal = code > 128 ? signalNames[code - 128] : undefined
   if (signal === "SIGSYS" && !profile.executables.children) return { by: "exec-denied" }
   if (signal === "SIGXCPU") return { by: "limit", limit: "cpu" }
   if (signal === "SIGXFSZ") return { by: "limit", limit: "disk" }
   if (refused.pids > 0) return { by: "limit", limit: "pids" }
-  if (refused.diskFull()) return { by: "limit", limit: "disk" }
+  if (refused.disk.full) return { by: "limit", limit: "disk" }
   return signal === undefined ? { by: "exit", code } : { by: "signal", signal }
 }

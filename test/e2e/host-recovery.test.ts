@@ -11,14 +11,13 @@ import { digestOfFolder, fixtureTools, openFolder } from "./host-world.ts"
 
 const FILES = 2000
 
-/** Commits under way or left behind: those whose journal is written. */
-const begun = (data: string): string[] => {
+/** Transactions that are under way or were left behind. */
+const left = (data: string): string[] => {
   const root = join(data, "tx")
-  if (!existsSync(root)) return []
-  return readdirSync(root).filter((name) => name.startsWith("tx-") && existsSync(join(root, name, "journal")))
+  return existsSync(root) ? readdirSync(root).filter((name) => !name.startsWith("lock-")) : []
 }
-const left = (data: string): string[] =>
-  existsSync(join(data, "tx")) ? readdirSync(join(data, "tx")).filter((name) => /^(?:tx|trash)-/.test(name)) : []
+/** Those whose journal is written: from there on the workspace changes. */
+const begun = (data: string): string[] => left(data).filter((name) => existsSync(join(data, "tx", name, "journal")))
 
 const openPlace = (): { folder: string; data: string; workspace: string } => {
   const folder = openFolder()

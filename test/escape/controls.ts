@@ -157,8 +157,8 @@ export const controls: readonly Control[] = [
       layers("slot.ts", "MS.NOSUID | MS.NODEV | MS.NOEXEC", "MS.NOSUID | MS.NODEV"),
       {
         file: "layers/overlay.ts",
-        find: "MS.NOSUID | MS.NODEV | MS.NOEXEC, options)",
-        replace: "MS.NOSUID | MS.NODEV, options)",
+        find: "MS.NOSUID | MS.NODEV | MS.NOEXEC, all)",
+        replace: "MS.NOSUID | MS.NODEV, all)",
       },
     ],
     reddens: [
@@ -321,30 +321,54 @@ export const controls: readonly Control[] = [
   {
     name: "the limit on memory",
     edits: [
-      namespace("sealed-run.ts", "memoryBytes: limits.memoryBytes + limits.diskBytes", "memoryBytes: 2 ** 31"),
+      namespace("sealed-run.ts", "memoryBytes: limits.memoryBytes,", "memoryBytes: 2 ** 31,"),
       namespace("sealed-run.ts", "[`ulimit -d ${Math.ceil(limits.memoryBytes / 1024)}`]", "[]"),
     ],
     reddens: ["one process does not get more memory"],
   },
   {
     name: "the limit on the memory of the tree",
-    edits: [namespace("sealed-run.ts", "memoryBytes: limits.memoryBytes + limits.diskBytes", "memoryBytes: 2 ** 31")],
+    edits: [namespace("sealed-run.ts", "memoryBytes: limits.memoryBytes,", "memoryBytes: 2 ** 31,")],
     reddens: ["many processes together"],
     as: "root",
   },
   {
     name: "the limit on bytes and files written",
     edits: [
-      layers("slot.ts", "size=${bytes},nr_inodes=${inodes}", "size=512m,nr_inodes=100000"),
+      layers(
+        "usage.ts",
+        "used.bytes > budget.bytes || used.allocated > budget.allocated || used.entries > budget.entries",
+        "false",
+      ),
+      layers("call-layers.ts", "budget.bytes - used.bytes < FULL_BELOW.bytes", "false"),
+      layers("slot.ts", "Math.min(bytes, limits.memoryBytes)", "2 ** 29"),
       namespace("sealed-run.ts", "ulimit -f ${Math.ceil(limits.diskBytes / ulimitBlock)}", "ulimit -f unlimited"),
     ],
     reddens: [
       "one big file in the workspace",
       "many files everywhere",
+      "held open count as well",
       "/dev/shm is no store",
       "a file with holes",
       "files without end",
     ],
+  },
+  {
+    name: "counting files that have no name",
+    edits: [layers("usage.ts", "processes !== undefined && !isOver(tally, budget)", "false")],
+    reddens: ["held open count as well"],
+  },
+  {
+    name: "memory as declared",
+    edits: [
+      namespace(
+        "sealed-run.ts",
+        "memoryBytes: limits.memoryBytes,",
+        "memoryBytes: limits.memoryBytes + limits.diskBytes,",
+      ),
+    ],
+    reddens: ["not raised by what may be written"],
+    as: "root",
   },
   {
     name: "the limit on holes, and reading a file once for all its names",
@@ -437,8 +461,8 @@ export const controls: readonly Control[] = [
       ...noConflicts,
       {
         file: "syscalls.ts",
-        find: "BigInt(RESOLVE.NO_XDEV | RESOLVE.NO_MAGICLINKS | RESOLVE.NO_SYMLINKS | RESOLVE.BENEATH)",
-        replace: "0n",
+        find: "RESOLVE.NO_XDEV | RESOLVE.NO_MAGICLINKS | RESOLVE.NO_SYMLINKS | RESOLVE.BENEATH)",
+        replace: "0)",
       },
     ],
     reddens: ["a folder swapped for a symlink before the commit"],

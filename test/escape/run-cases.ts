@@ -26,7 +26,7 @@ const data = temporaryFolder("data")
 const ground = await openGround()
 let backend = createNamespaceBackend({ data })
 /** A case that hangs in a weakened sandbox is a breach, not a reason to wait. */
-const patienceMs = 10_000
+const patienceMs = 20_000
 for (const escape of wanted) {
   const broken = (why: string): Verdict => ({
     name: escape.name,

@@ -95,14 +95,7 @@ export class DockerBackend implements SandboxBackend {
   }
   #kind(station: Station, profile: SandboxProfile): Kind {
     const { executables, limits } = profile
-    const fixed = [
-      executables,
-      limits.memoryBytes,
-      limits.diskBytes,
-      limits.pids,
-      limits.cpus ?? null,
-      limits.openFiles,
-    ]
+    const fixed = [executables, limits.memoryBytes, limits.pids, limits.cpus ?? null, limits.openFiles]
     const key = createHash("sha256").update(JSON.stringify(fixed)).digest("hex")
     return {
       key,
@@ -159,6 +152,7 @@ export class DockerBackend implements SandboxBackend {
         filter: this.#filter(profile.executables.children),
         user: sandboxUser,
         owners: station.owners,
+        place: station.layers.place,
         watch: station.watch,
         blank: station.ground.dir,
         transactions: this.#transactions,

@@ -14,6 +14,8 @@ export interface ContainerGroup {
   readonly belongsTo: (container: string) => boolean
   readonly usage: () => GroupUsage
   readonly cpuMs: () => number | undefined
+  /** everything alive in the container */
+  readonly processes: () => readonly number[]
 }
 
 const read = (file: string): string | undefined => {
@@ -74,6 +76,11 @@ export const openContainerGroup = (pid: number): ContainerGroup | undefined => {
   return {
     belongsTo: (container) => cgroup.includes(container),
     cpuMs,
+    processes: () => {
+      const folder = v2 ? unified : (pids ?? memory)
+      const text = folder === undefined ? undefined : read(join(folder, "cgroup.procs"))
+      return (text ?? "").split("\n").filter(Boolean).map(Number)
+    },
     usage: () => {
       const spent = cpuMs()
       const peak = v2

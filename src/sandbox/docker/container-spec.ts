@@ -127,9 +127,8 @@ export const containerOptions = (profile: SandboxProfile, plan: ContainerPlan): 
         ...(plan.product === "podman" ? [`mask=${MASKED.join(":")}`] : []),
       ],
       PidsLimit: limits.pids + BRIDGE_PROCESSES,
-      // The call's files are in memory and counted there: room for them comes on top of the program's own.
-      Memory: limits.memoryBytes + limits.diskBytes,
-      MemorySwap: limits.memoryBytes + limits.diskBytes,
+      Memory: limits.memoryBytes,
+      MemorySwap: limits.memoryBytes,
       ...(limits.cpus === undefined ? {} : { NanoCpus: Math.round(limits.cpus * 1e9) }),
       Ulimits: [
         // Zero would let a core handler of the host (a pipe) have the tool's memory; one byte stops files and pipes alike.

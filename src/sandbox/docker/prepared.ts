@@ -8,6 +8,7 @@ import { denialsOf } from "../denials.ts"
 import { type FolderIdentity, lookAt } from "../folder.ts"
 import { layerRefusal, openLayers, type OpenLayers } from "../layers/call-layers.ts"
 import type { OwnerMaps } from "../layers/overlay.ts"
+import type { LayerPlace } from "../layers/store.ts"
 import type { Transactions } from "../layers/transactions.ts"
 import { deniedAttempts } from "../namespace/denied-attempts.ts"
 import { openTerminal, type Terminal } from "../namespace/terminal.ts"
@@ -28,6 +29,7 @@ export interface PreparedOptions {
   readonly filter: Uint8Array
   readonly user: number
   readonly owners: OwnerMaps
+  readonly place: LayerPlace
   readonly watch: EngineWatch
   /** a folder for blank entries that hide others */
   readonly blank: string
@@ -49,6 +51,7 @@ const attach = async (options: PreparedOptions, workspace: FolderIdentity): Prom
   const { parked, profile, user, owners, blank } = options
   const layers = await openLayers({
     at: parked.berth.slot,
+    place: options.place,
     workspace,
     profile,
     identity: { uid: user, gid: user },
@@ -104,7 +107,6 @@ export class Prepared implements PreparedSandbox {
       }
       const attached = await attach(this.#options, workspace)
       layers = attached.layers
-      const { diskFull } = layers
       const watching = watch.during()
       const run = await sealedRun({
         parked,
@@ -114,11 +116,11 @@ export class Prepared implements PreparedSandbox {
         terminal: attached.terminal,
         cancel,
         engineLost: watching.lost,
-        diskFull,
+        layers,
       }).finally(() => watching.end())
       const denied = [
         ...deniedAttempts(parked.network.attempts(), profile.network),
-        ...denialsOf(run.ending, profile, { pids: run.usage.pidsRefused, disk: diskFull() }),
+        ...denialsOf(run.ending, profile, { pids: run.usage.pidsRefused }),
       ]
       parked.berth.hide()
       return new Exited({ run, denied, layers: run.settled ? await layers.seal() : layers, done: this.#options.done })

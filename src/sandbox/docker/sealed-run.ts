@@ -8,7 +8,8 @@
 import { closeSync, constants, openSync } from "node:fs"
 import { setTimeout as delay } from "node:timers/promises"
 import type { Captured, Ending, Job, SandboxProfile } from "../backend.ts"
-import { cpuBackstop, endingOfExit } from "../endings.ts"
+import { cpuBackstop, diskNearlyFull, endingOfExit } from "../endings.ts"
+import type { DiskUse, OpenLayers } from "../layers/call-layers.ts"
 import { capture } from "../namespace/capture.ts"
 import type { GroupUsage } from "../namespace/cgroup.ts"
 import type { Terminal } from "../namespace/terminal.ts"
@@ -34,7 +35,7 @@ export interface SealedRunOptions {
   readonly cancel: AbortSignal
   /** aborted, with the reason, when the engine is lost */
   readonly engineLost: AbortSignal
-  readonly diskFull: () => boolean
+  readonly layers: Pick<OpenLayers, "watch" | "usage">
 }
 
 const CPU_POLL_MS = 50
@@ -60,7 +61,7 @@ export const endingOf = (
   status: Status | undefined,
   usage: GroupUsage,
   profile: SandboxProfile,
-  diskFull: () => boolean,
+  disk: DiskUse,
 ): Ending => {
   if (usage.outOfMemory) return { by: "limit", limit: "memory" }
   if (status === undefined) return { by: "infrastructure", message: "the container ended without a word" }
@@ -69,7 +70,7 @@ export const endingOf = (
   if (status.word !== "ended")
     return { by: "infrastructure", message: status.word === "failed" ? status.message : "the bridge lost its place" }
   const code = status.signal > 0 ? 128 + status.signal : status.code
-  return endingOfExit(code, profile, { pids: usage.pidsRefused, cpuMs: usage.cpuMs, diskFull })
+  return endingOfExit(code, profile, { pids: usage.pidsRefused, cpuMs: usage.cpuMs, disk })
 }
 
 const gone = async (parked: ParkedContainer): Promise<boolean> => {
@@ -120,6 +121,10 @@ export const sealedRun = async (options: SealedRunOptions): Promise<SealedRun> =
       : setInterval(() => {
           if ((group.cpuMs() ?? 0) > cpuMs) stop({ by: "limit", limit: "cpu" })
         }, CPU_POLL_MS)
+  const meter = options.layers.watch({
+    processes: () => group.processes(),
+    exceeded: (what) => stop(what === "limit" ? { by: "limit", limit: "disk" } : diskNearlyFull),
+  })
   const onCancel = (): void => stop({ by: "cancelled" })
   const onLost = (): void =>
     stop({
@@ -141,6 +146,8 @@ export const sealedRun = async (options: SealedRunOptions): Promise<SealedRun> =
       parked.kill()
       settled = await gone(parked)
     }
+    meter.stop()
+    const disk = settled ? await options.layers.usage() : { exceeded: false, full: false }
     if (terminal !== undefined) {
       terminal.output.once("error", () => undefined)
       hangUp(terminal.slave)
@@ -148,9 +155,10 @@ export const sealedRun = async (options: SealedRunOptions): Promise<SealedRun> =
     if (settled) await Promise.all([stdout.ended, stderr.ended])
     const wallMs = Number(process.hrtime.bigint() - started) / 1e6
     const told = first?.word === "ended" ? first : (first ?? status)
-    const ending: Ending = stopped ?? endingOf(told, usage, profile, options.diskFull)
+    const ending: Ending = stopped ?? endingOf(told, usage, profile, disk)
     return { ending, stdout: stdout.result(), stderr: stderr.result(), wallMs, usage, settled }
   } finally {
+    meter.stop()
     clearTimeout(deadline)
     clearTimeout(lastResort)
     clearInterval(cpuWatch)

@@ -11,6 +11,7 @@ import { join } from "node:path"
 import type { Executables, Unavailable } from "../backend.ts"
 import { currentNetwork } from "../namespace/netns.ts"
 import { OwnerMaps } from "../layers/overlay.ts"
+import { type LayerStore, openLayerStore } from "../layers/store.ts"
 import { type ContainerRoot, LABEL, type RootMaker } from "./container-spec.ts"
 import { discoverEngine, type Endpoint, parseHost } from "./discovery.ts"
 import { type Engine, type EngineInfo, openEngine, type Outcome } from "./engine.ts"
@@ -32,6 +33,7 @@ export interface Station {
   readonly removals: Removals
   readonly ground: Ground
   readonly owners: OwnerMaps
+  readonly layers: LayerStore
   readonly watch: EngineWatch
   readonly user: number
   readonly architecture: string
@@ -150,6 +152,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
   await reapOrphans(engine, data)
   sweepGrounds(realpathSync(parent))
   const ground = openGround(realpathSync(parent))
+  const layers = openLayerStore(realpathSync(options.data))
   const homeNetwork = currentNetwork()
   const owners = new OwnerMaps()
   const removals = new Removals(engine)
@@ -197,6 +200,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
     removals,
     ground,
     owners,
+    layers,
     watch,
     user: sandboxUser,
     architecture,
@@ -232,6 +236,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
       await owners.dispose()
       closeSync(homeNetwork)
       ground.dispose()
+      await layers.dispose()
     },
   }
 }

@@ -6,17 +6,20 @@
  * from the workspace, by its own patterns.
  * Assumes: `seal` is called when every process that could write to the layers is gone.
  */
-import { statfsSync } from "node:fs"
+import { statfsSync, statSync } from "node:fs"
 import type { CommitResult, SandboxProfile, Unavailable } from "../backend.ts"
 import { type Baseline, beginSnapshot, commitLayer, LayerRefused, readWriteSet } from "../effects/index.ts"
 import type { WriteSet } from "../effects/types.ts"
 import { type FolderIdentity, FolderReplaced, type OpenFolder, openFolder, reopenFolder } from "../folder.ts"
 import { globFilter, type ShownView, showView } from "../view.ts"
 import { type Identity, type Layer, LayerUnavailable, type OwnerMaps } from "./overlay.ts"
+import { budgetOf, FULL_BELOW } from "./limits.ts"
+import { type MeterOptions, startMeter } from "./meter.ts"
+import type { LayerPlace } from "./store.ts"
+import { isOver, measure } from "./usage.ts"
 import { type LayerPaths, openSlot, type Slot } from "./slot.ts"
 
-/** Less room than this left means that the limit was what stopped the tool. */
-const FULL_BELOW = { bytes: 65_536, inodes: 8 } as const
+const unwatched = { stop: () => undefined }
 
 /** Where the commits of a call's layers are staged. */
 export interface LayerTransactions {
@@ -28,6 +31,8 @@ export interface LayerTransactions {
 export interface CallLayersOptions {
   /** a path that is free, in a folder of the caller's */
   readonly at: string
+  /** where layers lie */
+  readonly place: LayerPlace
   /** the workspace as it was admitted; another folder at its path is refused */
   readonly workspace: FolderIdentity
   readonly profile: SandboxProfile
@@ -39,11 +44,23 @@ export interface CallLayersOptions {
   readonly transactions: LayerTransactions
 }
 
+export type Watching = Pick<MeterOptions, "processes" | "exceeded">
+
+/** How the call stands with its limit of bytes and entries, at its end. */
+export interface DiskUse {
+  /** more than it may: the call fails, whatever it says of itself */
+  readonly exceeded: boolean
+  /** so little is left that a program which fails has failed for it */
+  readonly full: boolean
+}
+
 /** Mounted; the call's processes may write to them. */
 export interface OpenLayers {
   readonly paths: LayerPaths
-  /** is the call's disk used up? */
-  diskFull(): boolean
+  /** Watch what the call writes until `stop`; `exceeded` is called once it is too much. */
+  watch(watching: Watching): { stop(): void }
+  /** The writers are gone: how much they wrote. */
+  usage(): Promise<DiskUse>
   /** The writers are gone: unmount the layers and read what they hold. */
   seal(): Promise<SealedLayers>
   discard(): void
@@ -152,11 +169,24 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
     slot.home === undefined || homeFolder === undefined || homeSince === undefined || transactions.home === undefined
       ? undefined
       : { folder: homeFolder, layer: slot.home, since: homeSince, txRoot: transactions.home }
+  const written = {
+    folders: slot.written,
+    budget: budgetOf(profile.limits),
+    memory: new Set([statSync(slot.paths.shm, { bigint: true }).dev]),
+  }
   return {
     paths: slot.paths,
-    diskFull() {
-      const { bavail, bsize, ffree } = statfsSync(slot.paths.tmp)
-      return bavail * bsize < FULL_BELOW.bytes || ffree < FULL_BELOW.inodes
+    watch: ({ processes, exceeded }) =>
+      slot.medium === "memory" ? unwatched : startMeter({ ...written, at: slot.at, processes, exceeded }),
+    async usage() {
+      if (slot.medium === "memory") {
+        const { bavail, bsize, ffree } = statfsSync(slot.paths.tmp)
+        return { exceeded: false, full: bavail * bsize < FULL_BELOW.bytes || ffree < FULL_BELOW.entries }
+      }
+      const used = await measure(written)
+      const { budget } = written
+      const full = budget.bytes - used.bytes < FULL_BELOW.bytes || budget.entries - used.entries < FULL_BELOW.entries
+      return { exceeded: isOver(used, budget), full }
     },
     async seal() {
       shown.unmount()

@@ -37,11 +37,47 @@ export const mountsBelow = (mountinfo: string, folder: string): string[] => {
 
 export interface LayerOptions {
   readonly source: string
-  /** an empty folder on the call's own tmpfs */
+  /** an empty folder of the call's own */
   readonly at: string
   /** as root: who the sandbox runs as; else the layer is mounted with user xattrs */
   readonly sandbox: Identity | undefined
   readonly owners: OwnerMaps
+}
+
+/** Nobody waits for a layer to be durable: what is kept of it is copied and synced by the commit. */
+const mountLayer = (at: string, merged: string, options: (own: string) => readonly string[]): void => {
+  const lay = (all: (own: string) => readonly string[]): void =>
+    mountOverlay(at, merged, MS.NOSUID | MS.NODEV | MS.NOEXEC, all)
+  try {
+    lay((own) => [...options(own), "volatile"])
+  } catch (error) {
+    // Kernels before 5.10 do not know the word.
+    if (!(error instanceof SyscallError) || error.code !== "EINVAL") throw error
+    lay(options)
+  }
+}
+
+const partsOf = (sandbox: Identity | undefined) => (own: string) => [
+  `lowerdir=${own}/lower`,
+  `upperdir=${own}/upper`,
+  `workdir=${own}/work`,
+  "redirect_dir=nofollow",
+  "metacopy=off",
+  "index=off",
+  ...(sandbox === undefined ? ["userxattr"] : []),
+]
+
+/** A layer over nothing, for what the call alone has. Where it lies cannot be told from inside, as a bind would. */
+export const openScratch = (at: string, sandbox: Identity | undefined, folders: Readonly<Record<string, number>>) => {
+  const [upper, merged] = [join(at, "upper"), join(at, "merged")]
+  for (const name of ["lower", "upper", "work", "merged"]) mkdirSync(join(at, name), { mode: 0o755 })
+  for (const [name, mode] of Object.entries(folders)) {
+    mkdirSync(join(upper, name))
+    chmodSync(join(upper, name), mode)
+    if (sandbox !== undefined) chownSync(join(upper, name), sandbox.uid, sandbox.gid)
+  }
+  mountLayer(at, merged, partsOf(sandbox))
+  return { upper, merged, unmount: () => umount(merged, MNT_DETACH) }
 }
 
 export const openLayer = async ({ source, at, sandbox, owners }: LayerOptions): Promise<Layer> => {
@@ -76,17 +112,8 @@ export const openLayer = async ({ source, at, sandbox, owners }: LayerOptions): 
   }
   if (sandbox !== undefined) chownSync(upper, sandbox.uid, sandbox.gid)
   chmodSync(upper, stat.mode & 0o777)
-  const options = (own: string): string[] => [
-    `lowerdir=${own}/lower`,
-    `upperdir=${own}/upper`,
-    `workdir=${own}/work`,
-    "redirect_dir=nofollow",
-    "metacopy=off",
-    "index=off",
-    ...(sandbox === undefined ? ["userxattr"] : []),
-  ]
   try {
-    mountOverlay(at, merged, MS.NOSUID | MS.NODEV | MS.NOEXEC, options)
+    mountLayer(at, merged, partsOf(sandbox))
   } catch (error) {
     umount(lower, MNT_DETACH)
     if (!(error instanceof SyscallError)) throw error

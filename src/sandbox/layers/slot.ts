@@ -1,13 +1,20 @@
 /**
- * A slot: the call's own tmpfs with its layers, scratch and files. Its size is the call's disk limit.
+ * A slot: the call's own folder with its layers, its home and its scratch.
  *
- * Guarantees: everything the call can write is on this tmpfs; unmounting it frees all of it.
+ * Guarantees: everything the call can write is in this folder, on disk below the data folder, or in memory that the
+ * call's own limit counts: `/dev/shm` always, the rest where the disk cannot hold layers. Nothing in it is executable, a
+ * device or setuid in effect. Disposing unmounts all of it at once and removes it from the disk afterwards.
  */
-import { chmodSync, chownSync, mkdirSync, rmdirSync, writeFileSync } from "node:fs"
+import { randomUUID } from "node:crypto"
+import { chmodSync, chownSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import type { SandboxProfile } from "../backend.ts"
 import { MNT_DETACH, MS, mount, umount } from "../syscalls.ts"
-import { type Identity, type Layer, openLayer, type OwnerMaps } from "./overlay.ts"
+import { budgetOf } from "./limits.ts"
+import { diskOf, isScarce } from "./meter.ts"
+import { type Identity, type Layer, LayerUnavailable, openLayer, openScratch, type OwnerMaps } from "./overlay.ts"
+import { removeEntry } from "./remove.ts"
+import type { LayerPlace } from "./store.ts"
 
 /** What the sandbox is shown, by the places it has inside. */
 export interface LayerPaths {
@@ -22,6 +29,12 @@ export interface Slot {
   readonly workspace: Layer
   readonly home: Layer | undefined
   readonly paths: LayerPaths
+  /** where it is mounted */
+  readonly at: string
+  /** folders that hold what the call wrote, where they are on disk */
+  readonly written: readonly string[]
+  /** what it lies on */
+  readonly medium: LayerPlace["kind"]
   /** The layers stop being mounted; their upper folders stay readable. */
   seal(): void
   /** Once; again does nothing. */
@@ -29,14 +42,15 @@ export interface Slot {
 }
 
 export interface SlotOptions {
+  /** a path that is free, in a folder of the caller's; where the slot is mounted */
   readonly at: string
+  readonly place: LayerPlace
   readonly workspace: string
   readonly profile: SandboxProfile
   readonly identity: Identity | undefined
   readonly owners: OwnerMaps
 }
 
-const inodesPerMegabyte = 256
 const filesRoot = "/run/caisson/"
 
 const writeFiles = (folder: string, files: Readonly<Record<string, Uint8Array>>): void => {
@@ -49,22 +63,74 @@ const writeFiles = (folder: string, files: Readonly<Record<string, Uint8Array>>)
   }
 }
 
-export const openSlot = async ({ at, workspace, profile, identity, owners }: SlotOptions): Promise<Slot> => {
+/** A backend may have made them read-only where they lie. */
+const removePlaced = (placed: string): void => {
+  try {
+    umount(placed, MNT_DETACH)
+  } catch {
+    // Not mounted.
+  }
+  rmSync(placed, { recursive: true, force: true })
+}
+
+const closed = MS.NOSUID | MS.NODEV | MS.NOEXEC
+
+const mountMemory = (at: string, { limits }: SandboxProfile): void => {
+  const { bytes, entries } = budgetOf(limits)
+  const size = Math.min(bytes, limits.memoryBytes)
+  mount("tmpfs", at, "tmpfs", closed, `size=${size},nr_inodes=${entries},mode=0755`)
+}
+
+/** Mount the slot's folder; answers the step that removes what it leaves. */
+const mountSlot = (at: string, place: LayerPlace, profile: SandboxProfile): (() => void) => {
+  if (place.kind === "memory") {
+    mountMemory(at, profile)
+    return () => undefined
+  }
+  const name = randomUUID()
+  const folder = join(place.folder, name)
+  mkdirSync(folder, { mode: 0o755 })
+  try {
+    if (isScarce(diskOf(folder)))
+      throw new LayerUnavailable(
+        `the disk below ${place.folder} is nearly full`,
+        "free disk space, or set CAISSON_DATA to a folder on another disk",
+      )
+    mount(folder, at, null, MS.BIND, null)
+    mount("none", at, null, MS.BIND | MS.REMOUNT | closed, null)
+  } catch (error) {
+    void removeEntry(place.folder, name)
+    throw error
+  }
+  return () => void removeEntry(place.folder, name)
+}
+
+export const openSlot = async ({ at, place, workspace, profile, identity, owners }: SlotOptions): Promise<Slot> => {
   mkdirSync(at, { mode: 0o755 })
-  const bytes = profile.limits.diskBytes
-  const inodes = Math.max(4096, Math.ceil((bytes / 1048576) * inodesPerMegabyte))
-  mount("tmpfs", at, "tmpfs", MS.NOSUID | MS.NODEV | MS.NOEXEC, `size=${bytes},nr_inodes=${inodes},mode=0755`)
-  const layers: Layer[] = []
+  let remove: () => void
+  try {
+    remove = mountSlot(at, place, profile)
+  } catch (error) {
+    rmdirSync(at)
+    throw error
+  }
+  // Placed by the host, so it counts for nothing and lies beside the slot.
+  const placed = `${at}.files`
+  const layers: Pick<Layer, "unmount">[] = []
   const seal = (): void => {
     for (const layer of layers.splice(0)) layer.unmount()
   }
+  let shared: string | undefined
   let disposed = false
   const dispose = (): void => {
     if (disposed) return
     disposed = true
     seal()
+    if (shared !== undefined) umount(shared, MNT_DETACH)
     umount(at, MNT_DETACH)
     rmdirSync(at)
+    removePlaced(placed)
+    remove()
   }
   try {
     const own = (name: string, mode: number): string => {
@@ -81,23 +147,41 @@ export const openSlot = async ({ at, workspace, profile, identity, owners }: Slo
       layers.push(made)
       return made
     }
+    const onDisk = (): { readonly tmp: string; readonly home: string } => {
+      const folder = join(at, "s")
+      mkdirSync(folder, { mode: 0o755 })
+      const scratch = openScratch(folder, identity, { tmp: 0o1777, home: 0o700 })
+      layers.push(scratch)
+      return { tmp: join(scratch.merged, "tmp"), home: join(scratch.merged, "home") }
+    }
     const workspaceLayer = await layer("w", workspace)
     const homeLayer = profile.home === undefined ? undefined : await layer("h", profile.home.dir)
-    const files = Object.keys(profile.files).length > 0 ? join(at, "files") : undefined
+    const files = Object.keys(profile.files).length > 0 ? placed : undefined
     if (files !== undefined) {
       mkdirSync(files, { mode: 0o755 })
       writeFiles(files, profile.files)
     }
+    const places = place.kind === "disk" ? onDisk() : { tmp: own("tmp", 0o1777), home: own("home", 0o700) }
+    const shm = own("shm", 0o1777)
+    if (place.kind === "disk") {
+      mountMemory(shm, profile)
+      shared = shm
+      chmodSync(shm, 0o1777)
+      if (identity !== undefined) chownSync(shm, identity.uid, identity.gid)
+    }
     return {
+      at,
+      medium: place.kind,
       workspace: workspaceLayer,
       home: homeLayer,
       paths: {
         workspace: workspaceLayer.merged,
-        home: homeLayer?.merged ?? own("home", 0o700),
-        tmp: own("tmp", 0o1777),
-        shm: own("shm", 0o1777),
+        home: homeLayer?.merged ?? places.home,
+        tmp: places.tmp,
+        shm,
         ...(files === undefined ? {} : { files }),
       },
+      written: [workspaceLayer.upper, ...(homeLayer === undefined ? [] : [homeLayer.upper]), join(at, "s", "upper")],
       seal,
       dispose,
     }

@@ -12,6 +12,7 @@ import { getCompileCacheDir } from "node:module"
 import type { Server } from "node:net"
 import { dirname, sep } from "node:path"
 import { fileURLToPath } from "node:url"
+import { type LayerPlace, openLayerStore } from "../layers/store.ts"
 import { removeGroups } from "./cgroup.ts"
 import { mountBase } from "./mount-base.ts"
 import type {
@@ -89,6 +90,8 @@ const needed: readonly { readonly path: string; readonly from: string }[] = [
 export interface Launched {
   readonly facts: LauncherFacts
   readonly pid: number
+  /** where the layers of calls lie */
+  readonly layers: LayerPlace
   ask(request: Request): Promise<Answer>
   /** the listeners handed over for a seat, taken once */
   listeners(seat: number): Map<ListenerRole, Handle>
@@ -122,6 +125,7 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
   const uid = process.getuid?.() ?? 0
   const base = mountBase(data, uid)
   if (!base.ok) return { ok: false, control: "launcher", message: base.message, fix: base.fix }
+  const store = openLayerStore(data)
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js"
   const program = fileURLToPath(new URL(`./launcher.${extension}`, import.meta.url))
   const listedAt = Date.now()
@@ -131,6 +135,7 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
     hostUid: uid,
     base: base.path,
     data,
+    layers: store.place,
     livePids,
     listedAt,
   }
@@ -180,7 +185,9 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
       pending.clear()
       for (const own of handles.values()) for (const listener of own.values()) listener.close()
       handles.clear()
-      void removeGroups(groupFolders).then(resolve)
+      void removeGroups(groupFolders)
+        .then(() => store.dispose())
+        .then(resolve)
     })
   })
   const first = await new Promise<LauncherFacts | Refusal>((resolve) => {
@@ -249,6 +256,7 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
   return {
     facts: first,
     pid: child.pid as number,
+    layers: store.place,
     ask: (request) =>
       new Promise<Answer>((resolve, reject) => {
         if (ended || !child.connected)

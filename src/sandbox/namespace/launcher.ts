@@ -23,6 +23,7 @@ import {
 import { type Architecture, compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
 import { closeOnExecFrom, MS, mount, prlimit, RLIMIT, SyscallError } from "../syscalls.ts"
+import type { LayerPlace } from "../layers/store.ts"
 import { type Identity, OwnerMaps } from "../layers/overlay.ts"
 import { presentMasks } from "../proc-masks.ts"
 import type { Blank } from "./bwrap-arguments.ts"
@@ -83,6 +84,7 @@ class Launcher {
   readonly #identity: Identity | undefined
   readonly #base: string
   readonly #blank: Blank
+  readonly #layers: LayerPlace
   readonly #home = currentNetwork()
   readonly #groups
   readonly #owners = new OwnerMaps()
@@ -96,6 +98,7 @@ class Launcher {
     this.#privileged = options.hostUid === 0
     this.#identity = this.#privileged ? sandboxIdentity : undefined
     this.#base = options.base
+    this.#layers = options.layers
     mount("tmpfs", this.#base, "tmpfs", MS.NOSUID | MS.NODEV | MS.NOEXEC, "size=64m,mode=0755")
     this.#roots = new RootViews(this.#base)
     this.#blank = {
@@ -233,6 +236,7 @@ class Launcher {
       this.#serial += 1
       const layers = await openLayers({
         at: join(this.#base, `c${this.#serial}`),
+        place: this.#layers,
         workspace: job.folder ?? lookAt(job.workspace),
         profile,
         identity: this.#identity,
@@ -248,11 +252,11 @@ class Launcher {
         paths: { ...layers.paths, root: sandbox.root, blank: this.#blank },
         identity: this.#identity,
         cancel: sandbox.cancel.signal,
-        diskFull: layers.diskFull,
+        layers,
       })
       const denied: Denial[] = [
         ...deniedAttempts(seat.network.attempts(), profile.network),
-        ...denialsOf(run.ending, profile, { pids: run.usage?.pidsRefused ?? 0, disk: layers.diskFull() }),
+        ...denialsOf(run.ending, profile, { pids: run.usage?.pidsRefused ?? 0 }),
       ]
       const sealed = await layers.seal()
       sandbox.sealed = sealed

@@ -7,6 +7,7 @@
 import type { Captured, CommitResult, Denial, Ending, Job, SandboxProfile } from "../backend.ts"
 import type { WriteSet } from "../effects/types.ts"
 import type { LayerTransactions } from "../layers/call-layers.ts"
+import type { LayerPlace } from "../layers/store.ts"
 
 export type Request =
   | { readonly op: "prepare"; readonly profile: SandboxProfile }
@@ -64,6 +65,8 @@ export interface LauncherFacts {
   readonly groupFolders: readonly string[]
 }
 export interface LauncherOptions {
+  /** where the layers of calls lie */
+  readonly layers: LayerPlace
   readonly hostPid: number
   readonly hostUid: number
   /** an empty folder of this program's own, for the launcher's private mounts */

@@ -6,7 +6,8 @@
  */
 import { closeSync } from "node:fs"
 import type { Captured, Ending, Job, SandboxProfile } from "../backend.ts"
-import { cpuBackstop, endingOfExit } from "../endings.ts"
+import { cpuBackstop, diskNearlyFull, endingOfExit } from "../endings.ts"
+import type { DiskUse, OpenLayers } from "../layers/call-layers.ts"
 import { pidfdKill, pidfdOpen, prlimit, RLIMIT, SyscallError } from "../syscalls.ts"
 import type { Identity } from "../layers/overlay.ts"
 import { bwrapArguments, shellWord, type SlotPaths } from "./bwrap-arguments.ts"
@@ -14,7 +15,7 @@ import { capture } from "./capture.ts"
 import type { GroupUsage } from "./cgroup.ts"
 import { descriptor, type Seat } from "./seat.ts"
 import { openTerminal } from "./terminal.ts"
-import { treeGone } from "./tree.ts"
+import { processesOf, treeGone } from "./tree.ts"
 
 export const bwrapPath = "/usr/bin/bwrap"
 const cpuPollMs = 50
@@ -29,9 +30,6 @@ export interface SealedRun {
   readonly wallMs: number
   readonly usage: GroupUsage | undefined
 }
-
-/** Is the call's disk used up? Asked once, at the end. */
-export type DiskFull = () => boolean
 
 interface Status {
   childPid: number | undefined
@@ -89,7 +87,7 @@ export interface SealedRunOptions {
   readonly paths: SlotPaths
   readonly identity: Identity | undefined
   readonly cancel: AbortSignal
-  readonly diskFull: DiskFull
+  readonly layers: Pick<OpenLayers, "watch" | "usage">
 }
 
 export const sealedRun = async ({
@@ -99,12 +97,12 @@ export const sealedRun = async ({
   paths,
   identity,
   cancel,
-  diskFull,
+  layers,
 }: SealedRunOptions): Promise<SealedRun> => {
   const { limits } = profile
   const grouped = seat.group !== undefined
   seat.group?.limit({
-    memoryBytes: limits.memoryBytes + limits.diskBytes,
+    memoryBytes: limits.memoryBytes,
     pids: limits.pids + 2,
     ...(limits.cpus === undefined ? {} : { cpus: limits.cpus }),
   })
@@ -154,6 +152,10 @@ export const sealedRun = async ({
       : setInterval(() => {
           if ((seat.group?.cpuMs() ?? 0) > (limits.cpuMs as number)) stop({ by: "limit", limit: "cpu" })
         }, cpuPollMs)
+  const meter = layers.watch({
+    processes: () => processesOf(seat),
+    exceeded: (what) => stop(what === "limit" ? { by: "limit", limit: "disk" } : diskNearlyFull),
+  })
   const onCancel = (): void => stop({ by: "cancelled" })
   cancel.addEventListener("abort", onCancel, { once: true })
   if (cancel.aborted) onCancel()
@@ -161,15 +163,18 @@ export const sealedRun = async ({
     const exit = await seat.exited
     endNamespace()
     const treeCpuMs = await treeGone(seat, status.childPid)
+    meter.stop()
+    const disk = await layers.usage()
     terminal?.output.once("error", () => undefined)
     await Promise.all([stdout.ended, stderr.ended])
     const wallMs = Number(process.hrtime.bigint() - started) / 1e6
     const usage = seat.group?.usage()
     const cpuMs = usage?.cpuMs ?? treeCpuMs
-    const ending = stopped ?? endingOf({ exit, status, usage, cpuMs, profile, stderr: stderr.result(), diskFull })
+    const ending = stopped ?? endingOf({ exit, status, usage, cpuMs, profile, stderr: stderr.result(), disk })
     return { ending, stdout: stdout.result(), stderr: stderr.result(), wallMs, usage }
   } finally {
     if (first !== undefined) closeSync(first)
+    meter.stop()
     clearTimeout(deadline)
     clearInterval(cpuWatch)
     cancel.removeEventListener("abort", onCancel)
@@ -184,14 +189,14 @@ interface Ended {
   readonly cpuMs: number | undefined
   readonly profile: SandboxProfile
   readonly stderr: Captured
-  readonly diskFull: DiskFull
+  readonly disk: DiskUse
 }
 /** bubblewrap reports an exit code only for a program that it got to start. */
-const endingOf = ({ exit, status, usage, cpuMs, profile, stderr, diskFull }: Ended): Ending => {
+const endingOf = ({ exit, status, usage, cpuMs, profile, stderr, disk }: Ended): Ending => {
   if (usage?.outOfMemory === true) return { by: "limit", limit: "memory" }
   if (exit.signal !== null) return { by: "infrastructure", message: `the sandbox was killed by ${exit.signal}` }
   const said = Buffer.from(stderr.bytes).toString("utf8", 0, 600).trim()
   if (status.exitCode === undefined)
     return { by: "infrastructure", message: `the sandbox did not start: ${said === "" ? `exit ${exit.code}` : said}` }
-  return endingOfExit(status.exitCode, profile, { pids: usage?.pidsRefused ?? 0, cpuMs, diskFull })
+  return endingOfExit(status.exitCode, profile, { pids: usage?.pidsRefused ?? 0, cpuMs, disk })
 }

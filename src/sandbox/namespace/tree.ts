@@ -44,13 +44,16 @@ const namespaceGone = async (first: number): Promise<number | undefined> => {
   }
 }
 
+/** Everything alive in the seat's sandbox. */
+export const processesOf = (seat: Seat): number[] =>
+  (seat.group?.processes() ?? inNetwork(readlinkSync(`/proc/self/fd/${seat.network.fd}`))).filter((pid) => pid > 1)
+
 /** Resolves with the CPU time that the tree used, where the kernel told it. */
 export const treeGone = async (seat: Seat, first: number | undefined): Promise<number | undefined> => {
   if (first !== undefined) return namespaceGone(first)
-  const network = readlinkSync(`/proc/self/fd/${seat.network.fd}`)
   const seen = new Set<number>()
   for (let tries = 0; ; tries += 1) {
-    const left = (seat.group?.processes() ?? inNetwork(network)).filter((pid) => pid > 1)
+    const left = processesOf(seat)
     for (const pid of left) {
       seen.add(pid)
       kill(pid)

@@ -39,8 +39,8 @@ describe("a container's settings", () => {
       IpcMode: "private",
       CgroupnsMode: "private",
       LogConfig: { Type: "none" },
-      Memory: 1024,
-      MemorySwap: 1024,
+      Memory: 1000,
+      MemorySwap: 1000,
       NanoCpus: 5e8,
     })
     expect(host.SecurityOpt).toEqual([

@@ -66,6 +66,45 @@ engineSuite("limits of a call in a container", engine, () => {
     expect(exited.writes.bytes).toBeLessThanOrEqual(8 * mebibyte)
   })
 
+  it("takes a limit of memory as it was declared, whatever may be written to disk", async () => {
+    const { exited, out } = await place.run(
+      ["/usr/bin/perl", "-e", '$| = 1; my @a; for (1 .. 400) { push @a, "x" x 1048576; print "$_\n" }'],
+      { limits: { memoryBytes: 64 * mebibyte, diskBytes: 900 * mebibyte } },
+    )
+    expect(exited.ending).toEqual({ by: "limit", limit: "memory" })
+    expect(Number(out.trim().split("\n").at(-1))).toBeLessThanOrEqual(64)
+    expect(exited.denied).toEqual([
+      { layer: "limit", reason: "memory", target: `${64 * mebibyte} bytes of memory`, count: 1 },
+    ])
+  })
+
+  it("does not count what lies on disk as memory", async () => {
+    const { exited } = await place.sh("dd if=/dev/zero of=/tmp/big bs=1048576 count=200 2>/dev/null", {
+      limits: { memoryBytes: 64 * mebibyte, diskBytes: 400 * mebibyte },
+    })
+    expect(exited.ending).toEqual({ by: "exit", code: 0 })
+  })
+
+  it.each([
+    [-1, { by: "exit", code: 0 }],
+    [0, { by: "exit", code: 0 }],
+    [1, { by: "limit", limit: "disk" }],
+  ])("takes a limit of bytes exactly: %d more end so", async (more, ending) => {
+    const half = mebibyte / 2
+    const { exited } = await place.sh(`head -c ${half} /dev/zero > a; head -c ${half + more} /dev/zero > /tmp/b`, {
+      limits: { diskBytes: mebibyte },
+    })
+    expect(exited.ending).toEqual(ending)
+  })
+
+  it("ends a call that fills the disk with files it deleted and holds open", async () => {
+    const fill =
+      'my $b = "x" x 1048576; for (1 .. 1000) { open(my $f, ">", "/tmp/f$_"); unlink "/tmp/f$_"; print $f $b; push @h, $f; select undef, undef, undef, 0.01 } print "finished"'
+    const { exited, out } = await place.run(["/usr/bin/perl", "-e", fill], { limits: { diskBytes: 8 * mebibyte } })
+    expect(exited.ending).toEqual({ by: "limit", limit: "disk" })
+    expect(out).toBe("")
+  })
+
   it.each([1000, 300])("stops a program that uses up %d ms of processor time and names the limit", async (cpuMs) => {
     const { exited } = await place.run(["/usr/bin/perl", "-e", "1 while 1"], { limits: { cpuMs } })
     expect(exited.ending).toEqual({ by: "limit", limit: "cpu" })

@@ -1,6 +1,8 @@
+import { readdirSync } from "node:fs"
+import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
-import { finish, prepared, removeFolder, temporaryFolder } from "../../support/sealed.ts"
+import { finish, prepared, removeFolder, temporaryFolder, until } from "../../support/sealed.ts"
 
 const data = temporaryFolder("data")
 const backend = createNamespaceBackend({ data })
@@ -44,5 +46,119 @@ for _ in range(4):
     const { exited } = await python("pass", { limits: { cpuMs: 5000 } })
     expect(exited.ending).toEqual({ by: "exit", code: 0 })
     expect(exited.denied).toEqual([])
+  })
+})
+
+const mebibyte = 1024 * 1024
+const fill = (path: string, bytes: number): string => `
+import os
+fd = os.open(${JSON.stringify(path)}, os.O_CREAT | os.O_WRONLY)
+left = ${bytes}
+while left > 0: left -= os.write(fd, bytes(min(left, 1 << 20)))
+os.close(fd)
+`
+
+describe("a memory limit", () => {
+  test("is what was declared, whatever the call may write to disk", async () => {
+    const { exited, stdout } = await python(
+      `
+held = []
+for n in range(400): held.append(bytearray(b"x") * ${mebibyte}); print(n + 1, flush=True)`,
+      { limits: { memoryBytes: 100 * mebibyte, diskBytes: 900 * mebibyte } },
+    )
+    expect(exited.ending).toEqual({ by: "limit", limit: "memory" })
+    expect(Number(stdout.trim().split("\n").at(-1))).toBeLessThanOrEqual(100)
+    expect(exited.denied).toEqual([
+      { layer: "limit", reason: "memory", target: `${100 * mebibyte} bytes of memory`, count: 1 },
+    ])
+  })
+  test("does not count what lies on disk", async () => {
+    const { exited } = await python(fill("/workspace/big", 150 * mebibyte) + fill("/tmp/big", 150 * mebibyte), {
+      limits: { memoryBytes: 64 * mebibyte, diskBytes: 400 * mebibyte },
+    })
+    expect(exited.ending).toEqual({ by: "exit", code: 0 })
+    expect(exited.writes.bytes).toBe(150 * mebibyte)
+  })
+  test("counts what lies in /dev/shm", async () => {
+    const { exited } = await python(fill("/dev/shm/big", 200 * mebibyte), {
+      limits: { memoryBytes: 64 * mebibyte, diskBytes: 400 * mebibyte },
+    })
+    expect(exited.ending).not.toEqual({ by: "exit", code: 0 })
+  })
+})
+
+describe("a disk limit", () => {
+  const bytes = 2 * mebibyte + 5
+  test.each([
+    [-1, { by: "exit", code: 0 }],
+    [0, { by: "exit", code: 0 }],
+    [1, { by: "limit", limit: "disk" }],
+  ])("is exact over all the places a call writes to: %d bytes more end so", async (more, ending) => {
+    const source = [
+      fill("/workspace/a", mebibyte),
+      fill("/tmp/b", mebibyte / 2),
+      fill("/home/tool/c", mebibyte / 2 + 5 + more),
+    ].join("")
+    const { exited } = await python(source, { limits: { diskBytes: bytes } })
+    expect(exited.ending).toEqual(ending)
+    expect(exited.denied).toEqual(
+      more > 0 ? [{ layer: "limit", reason: "disk", target: `${bytes} bytes written`, count: 1 }] : [],
+    )
+  })
+  const endless = (step: string): string => `
+import os, mmap, time
+wrote = 0
+${step}
+print("finished")`
+  test.each([
+    ["files", `for n in range(1000): open("/workspace/f%d" % n, "wb").write(bytes(1 << 20)); time.sleep(0.01)`],
+    [
+      "files that it deleted and holds open",
+      `held = []
+for n in range(200):
+    fd = os.open("/tmp/f", os.O_CREAT | os.O_WRONLY); os.unlink("/tmp/f"); held.append(fd)
+    for _ in range(5): os.write(fd, bytes(1 << 20)); time.sleep(0.01)`,
+    ],
+    [
+      "files that it deleted from its workspace and holds open",
+      `held = []
+for n in range(200):
+    fd = os.open("/workspace/f", os.O_CREAT | os.O_WRONLY); os.unlink("/workspace/f"); held.append(fd)
+    for _ in range(5): os.write(fd, bytes(1 << 20)); time.sleep(0.01)`,
+    ],
+    [
+      "space beyond the ends of files",
+      `import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+for n in range(1000):
+    fd = os.open("/tmp/f%d" % n, os.O_CREAT | os.O_WRONLY)
+    libc.fallocate(fd, 1, ctypes.c_long(0), ctypes.c_long(4 << 20)); os.close(fd); time.sleep(0.01)`,
+    ],
+    [
+      "files without content",
+      `for n in range(200000): os.close(os.open("/tmp/f%d" % n, os.O_CREAT)); time.sleep(0.0001)`,
+    ],
+  ])("ends a call that goes on to take up the disk with %s", async (_how, step) => {
+    const { exited, stdout } = await python(endless(step), {
+      limits: { diskBytes: 8 * mebibyte, wallMs: 60_000 },
+    })
+    expect(exited.ending).toEqual({ by: "limit", limit: "disk" })
+    expect(stdout).toBe("")
+  })
+  test("leaves nothing on the disk when the call is over", async () => {
+    const layers = (): string[] =>
+      readdirSync(join(data, "layers")).flatMap((host) => readdirSync(join(data, "layers", host)))
+    const before = layers().length
+    const { exited } = await python(
+      `
+import os
+os.chdir("/tmp")
+for n in range(300): os.mkdir("d" * 60); os.chdir("d" * 60)
+os.chdir("/workspace"); os.mkdir("shut"); open("shut/x", "w").close(); os.chmod("shut", 0)
+os.symlink("/etc", "link")`,
+    )
+    expect(layers().length).toBe(before + 1)
+    await exited.discard()
+    await until(() => layers().length === before, "the layer is removed")
   })
 })
