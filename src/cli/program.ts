@@ -71,10 +71,14 @@ const addEvidence = (program: Command, terminal: Terminal, finish: Finish): void
     .addOption(json())
     .action(async (flags) => finish(await (await import("./commands/receipts.ts")).run(flags, terminal)))
   program
-    .command("verify")
+    .command("verify [dir]")
     .description(commands.verify)
+    .option("--key <file>", options.key)
+    .option("--head <hash>", options.head)
     .addOption(json())
-    .action(async (flags) => finish(await (await import("./commands/verify.ts")).run(flags, terminal)))
+    .action(async (dir: string | undefined, flags) =>
+      finish(await (await import("./commands/verify.ts")).run(dir, flags, terminal)),
+    )
   program
     .command("egress-proxy")
     .description(commands.egressProxy)

@@ -12,7 +12,7 @@ export const commands = {
   validate: "check manifests; every message names file, field path and fix",
   doctor: "which controls are enforced here, proven by a canary each, and what to do about the rest",
   receipts: "the receipts of the calls made on this data folder",
-  verify: "recompute the chain of receipts and name the first bad line",
+  verify: "recompute the chain of receipts and name the first bad line; an absent chain is a finding",
   egressProxy: "the egress proxy on its own",
 } as const
 
@@ -29,6 +29,8 @@ export const options = {
   json: "JSON alone on stdout (the default when stdout is no terminal)",
   strict: "refuse what the compat mode lets pass with a warning",
   call: "only the receipt of this call",
+  key: "the public key that must have signed the head: PEM, or a copy of governance-keys.json",
+  head: "the hash of a receipt that the chain must hold",
   policy: "YAML or JSON file: egress, services, private, budgets",
   listen: "HOST:PORT, PORT (on 127.0.0.1), or unix:PATH",
 } as const
@@ -37,7 +39,7 @@ export const exitCodes = `Exit codes:
   0  ok
   1  the tool failed
   2  invalid input, manifest or usage
-  3  refused: policy or contract violated; for verify: the receipts were tampered with
+  3  refused: policy or contract violated; for verify: the receipts were tampered with, or are gone
   4  a person must act: login, setup, approval
   5  the host cannot enforce or is broken (nothing was run, or nothing was committed)`
 

@@ -1,12 +1,50 @@
-/** `caisson verify`: recomputes the chain of receipts; exit 3 and the first bad line where it breaks. Reads only. */
+/**
+ * `caisson verify`: recomputes the chain of receipts; exit 3 and the first bad line where it breaks, or where there is none.
+ * Reads only.
+ */
+import { basename, dirname, resolve } from "node:path"
 import { dataFolderOf } from "../../host/data/folder.ts"
+import type { PublishedKey } from "../../host/receipts/keys.ts"
 import { exit } from "../exit.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
 import { inline } from "../visible.ts"
 
-export const run = async (flags: { readonly json?: boolean }, terminal: Terminal): Promise<number> => {
+export interface VerifyFlags {
+  readonly json?: boolean
+  readonly key?: string
+  readonly head?: string
+}
+
+const HASH = /^(?:sha256:)?[0-9a-f]{64}$/i
+
+/** The data folder, also where its `audit` folder is named. */
+const dataAt = (folder: string | undefined): string => {
+  if (folder === undefined) return dataFolderOf(undefined)
+  const whole = resolve(folder)
+  return basename(whole) === "audit" ? dirname(whole) : whole
+}
+
+export const run = async (folder: string | undefined, flags: VerifyFlags, terminal: Terminal): Promise<number> => {
+  if (flags.head !== undefined && !HASH.test(flags.head)) {
+    terminal.say(
+      `caisson: --head takes the hash of a receipt, as in sha256:${"0".repeat(12)}…, not ${inline(flags.head)}`,
+    )
+    return exit.usage
+  }
   const { verifyChain } = await import("../../host/receipts/verify.ts")
-  const verdict = await terminal.during(verifyChain(dataFolderOf(undefined)), "recomputing the chain")
+  const { keysFromFile } = await import("../../host/receipts/keys.ts")
+  let keys: readonly PublishedKey[] | undefined
+  try {
+    keys = flags.key === undefined ? undefined : keysFromFile(flags.key)
+  } catch (error) {
+    terminal.say(`caisson: the key cannot be read: ${inline(error instanceof Error ? error.message : String(error))}`)
+    return exit.usage
+  }
+  const known = {
+    ...(keys === undefined ? {} : { keys }),
+    ...(flags.head === undefined ? {} : { head: flags.head }),
+  }
+  const verdict = await terminal.during(verifyChain(dataAt(folder), known), "recomputing the chain")
   const { paintResult: paint } = terminal
   if (flags.json === true || !terminal.isInteractive) resultJson(terminal, verdict)
   else if (verdict.ok) {

@@ -28,22 +28,24 @@ export type HeadRead =
   | { readonly found: true; readonly signed: true; readonly head: HeadPointer; readonly keyId: string }
 
 export const headFile = (data: string): string => join(data, "audit", "head-pointer.json")
+/** The last complete head once more, apart from the log: it tells of a chain that is gone as a whole. */
+export const anchorFile = (data: string): string => join(data, "keys", "audit-head.json")
 
 const payload = (head: HeadPointer): Uint8Array => Buffer.from(jcs(head as unknown as JsonObject))
 
-export const writeHead = (data: string, head: HeadPointer, signer: Signer): void => {
+export const writeHead = (file: string, head: HeadPointer, signer: Signer): void => {
   const text = JSON.stringify({
     head,
     signature: { alg: "Ed25519", publicKeyRef: signer.keyId, value: signer.sign(payload(head)) },
   })
-  const temporary = `${headFile(data)}.new`
+  const temporary = `${file}.new`
   const fd = openSync(temporary, "w", 0o600)
   try {
     writeSync(fd, `${text}\n`)
   } finally {
     closeSync(fd)
   }
-  renameSync(temporary, headFile(data))
+  renameSync(temporary, file)
 }
 
 const isPlace = (value: unknown): value is { seq: number; hash: string; size: number } => {
@@ -52,12 +54,12 @@ const isPlace = (value: unknown): value is { seq: number; hash: string; size: nu
   return Number.isSafeInteger(seq) && typeof hash === "string" && Number.isSafeInteger(size)
 }
 
-export const readHead = (data: string, keys: readonly PublishedKey[]): HeadRead => {
+export const readHead = (file: string, keys: readonly PublishedKey[]): HeadRead => {
   let text: string
   try {
-    text = readFileSync(headFile(data), "utf8")
+    text = readFileSync(file, "utf8")
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { found: false }
+    if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return { found: false }
     throw error
   }
   const unsigned = (message: string): HeadRead => ({ found: true, signed: false, message })

@@ -33,7 +33,8 @@ export interface Signer {
 const privateKeyFile = (data: string): string => join(data, "keys", "audit-ed25519.pem")
 const publishedFile = (data: string): string => join(data, "audit", ".well-known", "governance-keys.json")
 
-const rawPublic = (key: KeyObject): string => (createPublicKey(key).export({ format: "jwk" }) as { x: string }).x
+const rawPublic = (key: KeyObject): string =>
+  ((key.type === "public" ? key : createPublicKey(key)).export({ format: "jwk" }) as { x: string }).x
 const idOf = (publicKey: string): string =>
   `ed25519-${createHash("sha256").update(publicKey).digest("hex").slice(0, 16)}`
 
@@ -53,26 +54,48 @@ export const writeWhole = (file: string, text: string, mode: number): void => {
   renameSync(temporary, file)
 }
 
+const publishedIn = (text: string): readonly PublishedKey[] => {
+  const parsed = JSON.parse(text) as { keys?: unknown }
+  return Array.isArray(parsed.keys)
+    ? (parsed.keys as PublishedKey[]).filter(
+        (key) => key.alg === "Ed25519" && typeof key.publicKey === "string" && typeof key.id === "string",
+      )
+    : []
+}
+
 export const readPublishedKeys = (data: string): readonly PublishedKey[] => {
   try {
-    const parsed = JSON.parse(readFileSync(publishedFile(data), "utf8")) as { keys?: unknown }
-    return Array.isArray(parsed.keys)
-      ? (parsed.keys as PublishedKey[]).filter(
-          (key) => key.alg === "Ed25519" && typeof key.publicKey === "string" && typeof key.id === "string",
-        )
-      : []
+    return publishedIn(readFileSync(publishedFile(data), "utf8"))
   } catch {
     return []
   }
 }
 
+const publicHalf = (key: KeyObject): PublishedKey => {
+  const publicKey = rawPublic(key)
+  return { id: idOf(publicKey), alg: "Ed25519", publicKey, createdAt: "" }
+}
+
 /** The key on this machine, by its public half; undefined where only copies of the log are at hand. */
-export const localKeyId = (data: string): string | undefined => {
+export const localKey = (data: string): PublishedKey | undefined => {
   try {
-    return idOf(rawPublic(createPrivateKey(readFileSync(privateKeyFile(data)))))
+    return publicHalf(createPrivateKey(readFileSync(privateKeyFile(data))))
   } catch {
     return undefined
   }
+}
+
+/** Keys that a verifier brings along: a copy of the published list, or one public key as PEM. */
+export const keysFromFile = (file: string): readonly PublishedKey[] => {
+  const text = readFileSync(file, "utf8")
+  if (text.includes("-----BEGIN")) {
+    const key = createPublicKey(text)
+    if (key.asymmetricKeyType !== "ed25519") throw new Error(`${file} holds no Ed25519 key`)
+    return [publicHalf(key)]
+  }
+  const keys = publishedIn(text)
+  if (keys.length === 0) throw new Error(`${file} holds no key: give a PEM file or a copy of governance-keys.json`)
+  return keys
 }
 
 const loadOrMake = (data: string): KeyObject => {

@@ -16,7 +16,7 @@ export interface HeldLock {
 }
 
 export interface LogLock extends Disposable {
-  acquire(kind: "exclusive" | "shared"): Promise<HeldLock>
+  acquire(kind: "exclusive"): Promise<HeldLock>
 }
 
 const attempt = (fd: number, kind: "exclusive" | "shared"): boolean => {
@@ -30,6 +30,26 @@ const attempt = (fd: number, kind: "exclusive" | "shared"): boolean => {
     )
       return false
     throw error
+  }
+}
+
+/**
+ * Between two appends, for one look; without anything being made or written. Where there is no lock to take, or none may
+ * be taken (a copy, a read-only disk, another user's folder), the look goes without.
+ */
+export const lookBetweenAppends = async <T>(data: string, look: () => T): Promise<T> => {
+  let fd: number
+  try {
+    fd = openSync(join(data, "audit", ".lock"), "r")
+  } catch {
+    return look()
+  }
+  try {
+    const deadline = performance.now() + hostLimits.auditLockMs.value
+    while (!attempt(fd, "shared") && performance.now() < deadline) await pause(2 + 8 * Math.random())
+    return look()
+  } finally {
+    closeSync(fd)
   }
 }
 

@@ -26,7 +26,7 @@ import { join } from "node:path"
 import type { JsonObject } from "../../manifest/types.ts"
 import { hostLimits } from "../limits.ts"
 import { type AuditEvent, type EventDraft, GENESIS, parseEvent, sealEvent } from "./event.ts"
-import { type HeadRead, readHead, writeHead } from "./head.ts"
+import { anchorFile, headFile, type HeadRead, readHead, writeHead } from "./head.ts"
 import { openSigner, readPublishedKeys, type Signer } from "./keys.ts"
 import { linesOf, tailOf } from "./lines.ts"
 import { openLogLock } from "./lock.ts"
@@ -60,7 +60,16 @@ const noteDraft = (metadata: JsonObject): EventDraft => ({
 })
 
 /** What the signed head says of the log's end: nothing to tell, or a note to write. */
-const compare = (tail: Tail, head: HeadRead): JsonObject | undefined => {
+const compare = (tail: Tail, head: HeadRead, anchor: HeadRead): JsonObject | undefined => {
+  // A log that ends before the last entry that was complete once, a new one in its place included.
+  if (anchor.found && anchor.signed && anchor.head.seq > tail.seq)
+    return {
+      damage: "entries-missing",
+      head_seq: anchor.head.seq,
+      head_hash: anchor.head.hash,
+      found_seq: tail.seq,
+      found_hash: tail.hash,
+    }
   if (!head.found) return tail.seq < 0 ? undefined : { damage: "head-missing", found_seq: tail.seq }
   if (!head.signed) return { damage: "head-unsigned", message: head.message, found_seq: tail.seq }
   const { seq, hash, state, before } = head.head
@@ -109,7 +118,8 @@ const inspect = (data: string, fd: number): { tail: Tail; notes: readonly JsonOb
     tail = lastReadable(data, whole)
     notes.push({ damage: "unreadable-line", found_seq: tail.seq })
   }
-  const told = compare(tail, readHead(data, readPublishedKeys(data)))
+  const keys = readPublishedKeys(data)
+  const told = compare(tail, readHead(headFile(data), keys), readHead(anchorFile(data), keys))
   if (told !== undefined) notes.push(told)
   return { tail, notes }
 }
@@ -146,9 +156,10 @@ export const openAuditLog = (data: string): AuditLog => {
     const { event, line } = sealEvent(draft, place)
     const end = { seq: event.seq, hash: event.hash, size: at.size + Buffer.byteLength(line) }
     const before = { seq: at.seq, hash: at.hash, size: at.size }
-    writeHead(data, { ...end, state: "appending", before }, signWith)
+    writeHead(headFile(data), { ...end, state: "appending", before }, signWith)
     writeLine(line)
-    writeHead(data, { ...end, state: "complete" }, signWith)
+    writeHead(headFile(data), { ...end, state: "complete" }, signWith)
+    writeHead(anchorFile(data), { ...end, state: "complete" }, signWith)
     return { event, tail: { ...end, ts: event.ts } }
   }
 

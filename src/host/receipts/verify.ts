@@ -2,46 +2,54 @@
  * Recompute the chain and name the first bad line.
  *
  * Guarantees: any change, removal, insertion or reordering of lines is found, a cut-off end included (the signed head
- * names the last entry); a line that records found damage counts as bad. Works from the files alone; where the
- * private key is at hand too, the head must be signed with a key that was published next to it.
- * Does not: change anything.
+ * names the last entry), and so is a chain that is gone or was begun anew (a signed copy of the head lies apart from it);
+ * a line that records found damage counts as bad. An absent chain is a finding. Works from the files alone, also where
+ * none of them may be written; where the private key is at hand too, the head must be signed with a key that was
+ * published next to it; where the verifier brings keys, with one of those.
+ * Does not: change, make or lock for writing anything.
  */
-import { existsSync, statSync } from "node:fs"
-import { join } from "node:path"
+import { statSync } from "node:fs"
 import { jcs } from "../../manifest/digest.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import { type AuditEvent, GENESIS, hashOfEvent, parseEvent } from "./event.ts"
-import { type HeadRead, readHead } from "./head.ts"
-import { localKeyId, readPublishedKeys } from "./keys.ts"
+import { anchorFile, headFile, type HeadRead, readHead } from "./head.ts"
+import { localKey, type PublishedKey, readPublishedKeys } from "./keys.ts"
 import { linesOf } from "./lines.ts"
-import { openLogLock } from "./lock.ts"
+import { lookBetweenAppends } from "./lock.ts"
 import { logFile } from "./log.ts"
 
-export type ChainCode = "chain.broken" | "chain.tampered" | "chain.seq_gap" | "schema.invalid" | "signature.invalid"
+export type ChainCode =
+  | "chain.absent"
+  | "chain.broken"
+  | "chain.tampered"
+  | "chain.seq_gap"
+  | "schema.invalid"
+  | "signature.invalid"
 export type ChainVerdict =
   | { readonly ok: true; readonly entries: number; readonly head: string; readonly notes: readonly string[] }
   | { readonly ok: false; readonly line: number; readonly code: ChainCode; readonly message: string }
 
+/** What a verifier knows from elsewhere. */
+export interface KnownElsewhere {
+  /** the head must be signed with one of these, whatever is published beside the log */
+  readonly keys?: readonly PublishedKey[]
+  /** hash of an entry that the chain must hold, with or without `sha256:` */
+  readonly head?: string
+}
+
 interface Snapshot {
   readonly size: number
   readonly head: HeadRead
+  readonly anchor: HeadRead
 }
 
-/** Size and head as of one instant between two appends; the log only grows after it. */
-const snapshot = async (data: string): Promise<Snapshot> => {
-  const look = (): Snapshot => ({
+/** Size and heads as of one instant between two appends; the log only grows after it. */
+const snapshot = (data: string, keys: readonly PublishedKey[]): Promise<Snapshot> =>
+  lookBetweenAppends(data, () => ({
     size: statSync(logFile(data), { throwIfNoEntry: false })?.size ?? 0,
-    head: readHead(data, readPublishedKeys(data)),
-  })
-  if (!existsSync(join(data, "audit", ".lock"))) return look()
-  using lock = openLogLock(data)
-  const held = await lock.acquire("shared")
-  try {
-    return look()
-  } finally {
-    held.release()
-  }
-}
+    head: readHead(headFile(data), keys),
+    anchor: readHead(anchorFile(data), keys),
+  }))
 
 const bad = (line: number, code: ChainCode, message: string): ChainVerdict => ({ ok: false, line, code, message })
 
@@ -74,20 +82,34 @@ interface End {
   readonly last: AuditEvent | undefined
   /** hash of the entry that the head names, where the log has it */
   readonly hashAtHead: string | undefined
+  /** likewise of the entry that the copy of the head names */
+  readonly hashAtAnchor: string | undefined
   readonly torn: boolean
 }
 
-const checkHead = (data: string, head: HeadRead, end: End): ChainVerdict => {
+const absent = (anchor: HeadRead): ChainVerdict =>
+  bad(
+    1,
+    "chain.absent",
+    anchor.found && anchor.signed
+      ? `the chain is gone: ${anchor.head.seq + 1} entries were written here, and none is left`
+      : "there is no chain of receipts here: no call was made on this data folder, or its evidence was removed",
+  )
+
+const checkHead = (data: string, { head, anchor }: Snapshot, end: End, given: boolean): ChainVerdict => {
   const { lines: line, last, torn } = end
+  if (last === undefined && !torn && !head.found) return absent(anchor)
   const notes: string[] = []
-  const good = (): ChainVerdict => ({
-    ok: true,
-    entries: line,
-    head: last === undefined ? GENESIS : `sha256:${last.hash}`,
-    notes,
-  })
+  const good = (): ChainVerdict => {
+    if (anchor.found && anchor.signed && end.hashAtAnchor !== anchor.head.hash)
+      return bad(
+        Math.min(line, anchor.head.seq) + 1,
+        "chain.broken",
+        `the signed copy of the head names an entry ${anchor.head.seq} that this log does not have: the chain was replaced`,
+      )
+    return { ok: true, entries: line, head: last === undefined ? GENESIS : `sha256:${last.hash}`, notes }
+  }
   if (!head.found) {
-    if (last === undefined && !torn) return good()
     return bad(
       Math.max(line, 1),
       "signature.invalid",
@@ -95,8 +117,8 @@ const checkHead = (data: string, head: HeadRead, end: End): ChainVerdict => {
     )
   }
   if (!head.signed) return bad(Math.max(line, 1), "signature.invalid", head.message)
-  const local = localKeyId(data)
-  if (local !== undefined && !readPublishedKeys(data).some((key) => key.id === local))
+  const local = given ? undefined : localKey(data)
+  if (local !== undefined && !readPublishedKeys(data).some((key) => key.id === local.id))
     return bad(
       Math.max(line, 1),
       "signature.invalid",
@@ -131,13 +153,20 @@ const checkHead = (data: string, head: HeadRead, end: End): ChainVerdict => {
   return good()
 }
 
-export const verifyChain = async (data: string): Promise<ChainVerdict> => {
-  const { size, head } = await snapshot(data)
+export const verifyChain = async (data: string, elsewhere: KnownElsewhere = {}): Promise<ChainVerdict> => {
+  const own = localKey(data)
+  const keys = elsewhere.keys ?? [...readPublishedKeys(data), ...(own === undefined ? [] : [own])]
+  const seen = await snapshot(data, keys)
+  const { size, head, anchor } = seen
   const named = head.found && head.signed ? head.head.seq : -1
+  const anchored = anchor.found && anchor.signed ? anchor.head.seq : -1
+  const wanted = elsewhere.head?.replace(/^sha256:/, "").toLowerCase()
   let lines = 0
   let hashAtHead: string | undefined
+  let hashAtAnchor: string | undefined
   let last: AuditEvent | undefined
   let torn = false
+  let met = wanted === undefined
   for (const line of linesOf(logFile(data), size)) {
     if (!line.terminated) {
       torn = true
@@ -147,9 +176,13 @@ export const verifyChain = async (data: string): Promise<ChainVerdict> => {
     if ("ok" in checked) return checked
     last = checked
     lines = line.number
+    met ||= checked.hash === wanted
     if (checked.seq === named) hashAtHead = checked.hash
+    if (checked.seq === anchored) hashAtAnchor = checked.hash
   }
-  return checkHead(data, head, { lines, last, hashAtHead, torn })
+  const verdict = checkHead(data, seen, { lines, last, hashAtHead, hashAtAnchor, torn }, elsewhere.keys !== undefined)
+  if (!verdict.ok || met) return verdict
+  return bad(lines + 1, "chain.broken", `the chain does not hold the entry sha256:${wanted}: it was replaced or cut`)
 }
 
 /** The entries of calls, oldest first; of one call when `call` is given. Lines that are no entries are left out. */

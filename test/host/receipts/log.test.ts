@@ -1,10 +1,21 @@
 import { spawn } from "node:child_process"
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { generateKeyPairSync } from "node:crypto"
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import type { EventDraft } from "../../../src/host/receipts/event.ts"
 import { headFile } from "../../../src/host/receipts/head.ts"
+import { keysFromFile } from "../../../src/host/receipts/keys.ts"
 import { logFile, openAuditLog } from "../../../src/host/receipts/log.ts"
 import { readReceipts, verifyChain } from "../../../src/host/receipts/verify.ts"
 
@@ -48,8 +59,62 @@ describe("the audit log", () => {
     expect(await verifyChain(data)).toEqual({ ok: true, entries: 3, head: `sha256:${entries[2]?.hash}`, notes: [] })
   })
 
-  it("verifies an empty data folder as an empty chain", async () => {
-    expect(await verifyChain(data)).toEqual({ ok: true, entries: 0, head: "GENESIS", notes: [] })
+  it("finds a chain that is absent, emptied or begun anew", async () => {
+    expect(await verifyChain(data)).toMatchObject({ ok: false, code: "chain.absent" })
+    await fill(3)
+    const copy = readFileSync(logFile(data), "utf8")
+    rmSync(join(data, "audit"), { recursive: true })
+    expect(await verifyChain(data)).toMatchObject({
+      ok: false,
+      code: "chain.absent",
+      message: expect.stringContaining("3 entries were written"),
+    })
+    await fill(1)
+    expect(await verifyChain(data)).toMatchObject({ ok: false, code: "chain.broken" })
+    expect(readFileSync(logFile(data), "utf8")).toContain("entries-missing")
+    writeFileSync(logFile(data), copy)
+    expect((await verifyChain(data)).ok).toBe(false)
+    writeFileSync(logFile(data), "")
+    expect((await verifyChain(data)).ok).toBe(false)
+  })
+
+  it("holds a chain against a head and a key that were kept elsewhere", async () => {
+    await fill(3)
+    const [first] = readReceipts(data)
+    const key = join(data, "audit", ".well-known", "governance-keys.json")
+    const keys = keysFromFile(key)
+    for (const head of [`sha256:${first?.hash}`, first?.hash ?? ""])
+      expect(await verifyChain(data, { keys, head })).toMatchObject({ ok: true, entries: 3 })
+    expect(await verifyChain(data, { head: "0".repeat(64) })).toMatchObject({ ok: false, code: "chain.broken" })
+    const stranger = join(data, "stranger.pem")
+    const { publicKey } = generateKeyPairSync("ed25519")
+    writeFileSync(stranger, publicKey.export({ type: "spki", format: "pem" }))
+    expect(await verifyChain(data, { keys: keysFromFile(stranger) })).toMatchObject({
+      ok: false,
+      code: "signature.invalid",
+    })
+    // Both log and key replaced: only what was kept elsewhere tells.
+    rmSync(join(data, "audit"), { recursive: true })
+    rmSync(join(data, "keys"), { recursive: true })
+    await fill(3)
+    expect(await verifyChain(data)).toMatchObject({ ok: true })
+    expect(await verifyChain(data, { keys })).toMatchObject({ ok: false })
+    expect(await verifyChain(data, { head: first?.hash ?? "" })).toMatchObject({ ok: false })
+  })
+
+  it("makes and writes nothing when it verifies", async () => {
+    await fill(2)
+    const listing = (): string[] =>
+      readdirSync(data, { recursive: true, encoding: "utf8" })
+        .sort()
+        .map((name) => `${name} ${statSync(join(data, name)).ctimeMs}`)
+    rmSync(join(data, "audit", ".lock"))
+    const before = listing()
+    expect(await verifyChain(data)).toMatchObject({ ok: true })
+    expect(listing()).toEqual(before)
+    const nowhere = join(data, "nowhere")
+    expect(await verifyChain(nowhere)).toMatchObject({ ok: false, code: "chain.absent" })
+    expect(existsSync(nowhere)).toBe(false)
   })
 
   it("goes on with the chain of an earlier process", async () => {
