@@ -451,6 +451,29 @@ export const controls: readonly Control[] = [
     ],
   },
   {
+    name: "names reserved at any depth and in any spelling",
+    edits: [
+      {
+        file: "effects/names.ts",
+        find: "/(^|\\/)\\.caisson-tx[^/]*(\\/|$)/i.test(path)",
+        replace: "false",
+      },
+    ],
+    reddens: ["transaction folder"],
+  },
+  {
+    name: "refusing attributes that overlay file systems read",
+    as: "root",
+    edits: [
+      {
+        file: "effects/xattrs.ts",
+        find: "} else if (/^(user|trusted)\\.overlay\\./.test(name)) {",
+        replace: "} else if (false) {",
+      },
+    ],
+    reddens: ["file capabilities and overlay marks"],
+  },
+  {
     name: "the check for conflicts",
     edits: noConflicts,
     reddens: ["that somebody else changed meanwhile", "gained a file meanwhile", "a file swapped for a symlink before"],

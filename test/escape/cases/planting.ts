@@ -110,10 +110,14 @@ for folder in ("/workspace", "/workspace/docs"): must_fail("a forged whiteout in
 may_fail(lambda: os.mknod("/tmp/w", stat.S_IFCHR, 0)); must_fail("moving a whiteout in", lambda: os.rename("/tmp/w", "/workspace/a.txt"))
 if not os.path.exists("/workspace/docs/b.txt"): breach("the folder was made opaque")`,
     effects: ["mkdir", "create", "xattr"],
-    breaches: ({ exited }) =>
-      exited.writes.effects
+    breaches: ({ exited }) => [
+      ...exited.writes.effects
         .filter(({ kind }) => kind === "delete")
         .map(({ path }) => `hidden by a forged mark: ${path}`),
+      ...exited.writes.effects
+        .filter(({ kind, refused }) => kind === "xattr" && refused === undefined)
+        .map(({ path }) => `a mark could be committed: ${path}`),
+    ],
   },
   {
     name: "git hooks, shell rc files and editor settings are told in the write set, and a wildcard does not declare them",
@@ -174,10 +178,13 @@ put("/home/tool/.bashrc", "evil"); os.makedirs("/home/tool/.config/tool", exist_
   planted(
     "the host's own transaction folder cannot be planted",
     `
-os.mkdir("/workspace/.caisson-tx"); put("/workspace/.caisson-tx/journal.json", "{}")`,
+os.makedirs("/workspace/deep/.Caisson-TX-1"); os.mkdir("/workspace/.caisson-tx"); put("/workspace/.caisson-tx/journal.json", "{}")`,
     ["mkdir", "create"],
     {
-      breaches: ({ workspace }) => (existsSync(`${workspace}/.caisson-tx`) ? ["a transaction folder appeared"] : []),
+      breaches: ({ workspace }) =>
+        [".caisson-tx", "deep/.Caisson-TX-1"]
+          .filter((name) => existsSync(`${workspace}/${name}`))
+          .map((name) => `a transaction folder appeared: ${name}`),
     },
   ),
   planted(
