@@ -1,4 +1,5 @@
 /** `caisson/egress-proxy`: the allowlisting proxy on its own. What is not exported here is not API. */
+import "../manifest/node-version.ts"
 export {
   createEgressProxy,
   type EgressProxy,

@@ -11,7 +11,7 @@ import { listDrivers, listTools } from "./call/listing.ts"
 import { perform } from "./call/perform.ts"
 import type { Requested } from "./call/steps.ts"
 import { loadConfig } from "./config/load.ts"
-import { startFailure } from "./config/start-error.ts"
+import { HostStartError, startFailure } from "./config/start-error.ts"
 import { openCore } from "./data/core.ts"
 import { dataFolderOf, openDataFolder } from "./data/folder.ts"
 import { createUlids } from "./data/ulid.ts"
@@ -22,7 +22,11 @@ import { closeAbandonedCalls } from "./receipts/open-calls.ts"
 import { openAuditLog } from "./receipts/log.ts"
 import type { FailedManifest } from "./registry/types.ts"
 import { createTurnstile } from "./turnstile.ts"
+import { unknownKey } from "./unknown-key.ts"
 import type { CallOptions, CallRequest, Envelope, Host, HostOptions, UnloadedListing } from "./types.ts"
+
+const OPTIONS: readonly (keyof HostOptions)[] = ["data", "manifests", "backend", "warm", "config"]
+const CALL_OPTIONS: readonly (keyof CallOptions)[] = ["approve"]
 
 /** Seen from src/host and from dist/host alike. */
 const catalogue = fileURLToPath(new URL("../../manifests", import.meta.url))
@@ -37,6 +41,8 @@ const unloadedOf = (failed: FailedManifest): readonly UnloadedListing[] => {
 }
 
 export const createHost = async (options: HostOptions = {}): Promise<Host> => {
+  const odd = unknownKey(options, OPTIONS)
+  if (odd !== undefined) throw new HostStartError("input_invalid", `what createHost was given ${odd.message}`, odd.fix)
   const folder = dataFolderOf(options.data)
   try {
     return await openHost(openDataFolder(folder), options)
@@ -83,14 +89,18 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   const open = <T>(work: () => Promise<T>): Promise<T> =>
     closed === undefined ? track(work()) : Promise.reject(new Error("this host is closed"))
 
-  const call = (request: CallRequest, options?: CallOptions): Promise<Envelope> =>
-    open(() =>
+  const call = (request: CallRequest, options: CallOptions = {}): Promise<Envelope> => {
+    const odd = unknownKey(options, CALL_OPTIONS)
+    if (odd !== undefined)
+      return Promise.reject(new TypeError(`the second argument of call ${odd.message} (${odd.fix})`))
+    return open(() =>
       turn(async () => {
         abandoned ??= closeAbandonedCalls(data, log).catch(() => undefined)
         await abandoned
         return perform(core, log, requestOf(request, options))
       }),
     )
+  }
 
   const shutDown = async (): Promise<void> => {
     const late = setTimeout(() => closing.abort(), hostLimits.closeMs.value)

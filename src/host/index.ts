@@ -1,4 +1,5 @@
 /** `caisson`: the host as a library. What is not exported here is not API. */
+import "../manifest/node-version.ts"
 export { createHost } from "./host.ts"
 export { HostStartError } from "./config/start-error.ts"
 export { reasons, type ErrorClass, type Reason, type ReasonCode } from "./reasons.ts"

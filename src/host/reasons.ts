@@ -107,14 +107,20 @@ export const reasons = Object.freeze({
     "make the keys of `execute` equal to `implements`",
   ),
 
-  auth_required: reason("needs-action", 401, 4, "the driver needs a login", "run `caisson login DRIVER`"),
-  auth_failed: reason("needs-action", 401, 4, "the login failed", "run `caisson login DRIVER` again"),
+  auth_required: reason(
+    "needs-action",
+    401,
+    4,
+    "the driver needs a login",
+    "this host has no logins yet; use a driver that needs none",
+  ),
+  auth_failed: reason("needs-action", 401, 4, "the login failed", "check the credentials that the driver names"),
   setup_required: reason(
     "needs-action",
     428,
     4,
     "the driver has set-up steps that were not done",
-    "run `caisson install DRIVER`",
+    "this host does no set-up steps yet; use a driver that needs none",
   ),
   setup_failed: reason("needs-action", 428, 4, "a set-up step failed", "mend what the step names and run it again"),
   approval_required: reason(

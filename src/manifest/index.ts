@@ -1,4 +1,5 @@
 /** `caisson/manifest`: manifests → frozen contracts, and the pure checks around them. */
+import "./node-version.ts"
 export { approvalRank, relaxesApproval } from "./approval.ts"
 export { checkBinding, checkEntry, checkExecuteKeys, checkRevision, settleMapping } from "./binding.ts"
 export { buildCatalogue } from "./catalogue.ts"

@@ -5,13 +5,14 @@
  * validation takes at most `limits.validationSteps` visits of subschemas and `limits.patternWork` of
  * matching, and values deeper or larger than the limits are refused before the first step, so no worker or deadline
  * is needed around it. Running out of budget is a refusal, never a pass. Inherited properties do not count.
- * Does not: fill in defaults, convert types, or report more than the first fault.
+ * Every fault of a value of ordinary size is told, with the nearest known key; of a large one the first.
+ * Does not: fill in defaults or convert types.
  */
 import type * as Ajv from "ajv/dist/2020.js"
 import type { ErrorObject, ValidateFunction } from "ajv"
 import type * as Formats from "ajv-formats/dist/formats.js"
 import { jcs } from "./digest.ts"
-import { joinPath, shown } from "./diagnostics.ts"
+import { joinPath, nearest, shown } from "./diagnostics.ts"
 import { limits } from "./limits.ts"
 import { onDemand } from "./on-demand.ts"
 import { compilePattern } from "./pattern.ts"
@@ -111,10 +112,11 @@ function areUnique(items: readonly unknown[]): boolean {
   return true
 }
 
-function engine(): Ajv.Ajv2020 {
+function engine(all: boolean): Ajv.Ajv2020 {
   const made = new (ajv().Ajv2020)({
     strict: false,
-    allErrors: false,
+    allErrors: all,
+    verbose: all,
     ownProperties: true,
     inlineRefs: false,
     meta: false,
@@ -143,8 +145,8 @@ function engine(): Ajv.Ajv2020 {
   return made
 }
 
-/** Nodes and depth of a value, without recursion. */
-function tooBig(value: unknown): ValueFault | undefined {
+/** Nodes and depth of a value, without recursion; the number of its nodes where it is not too big. */
+function sizeOf(value: unknown): ValueFault | number {
   let nodes = 0
   let level: unknown[] = [value]
   for (let depth = 0; level.length > 0; depth++) {
@@ -156,7 +158,37 @@ function tooBig(value: unknown): ValueFault | undefined {
       if (item !== null && typeof item === "object") for (const child of Object.values(item)) next.push(child)
     level = next
   }
-  return undefined
+  return nodes
+}
+
+/** With the key that was probably meant, or those that there are. */
+function unknownKey(path: string, key: string, schema: object | undefined): ValueFault {
+  const properties = (schema as { readonly properties?: unknown } | undefined)?.properties
+  const known = properties !== null && typeof properties === "object" ? Object.keys(properties) : []
+  const near = nearest(key, known)
+  const names = known.slice(0, 12).map((name) => `\`${shown(name, 40)}\``)
+  const help =
+    near !== undefined
+      ? `; did you mean \`${shown(near, 40)}\`?`
+      : names.length > 0
+        ? `; known are ${names.join(", ")}${known.length > names.length ? ", …" : ""}`
+        : ""
+  return { path: joinPath(path, key), message: `is not a known property${help}` }
+}
+
+const alternatives = (error: ErrorObject): boolean => error.keyword === "anyOf" || error.keyword === "oneOf"
+
+/** Of alternatives that all fail, what the first one misses; each fault once. */
+function tell(errors: readonly ErrorObject[], value: unknown): readonly ValueFault[] {
+  const choices = errors.filter(alternatives).map((error) => error.schemaPath)
+  const isTold = (error: ErrorObject): boolean =>
+    !choices.some((choice) =>
+      error.schemaPath === choice
+        ? errors.some((other) => other.schemaPath.startsWith(`${choice}/0/`))
+        : error.schemaPath.startsWith(`${choice}/`) && !error.schemaPath.startsWith(`${choice}/0/`),
+    )
+  const faults = errors.filter(isTold).map((error) => fault(error, value))
+  return [...new Map(faults.map((each) => [`${each.path} ${each.message}`, each])).values()].slice(0, limits.allFaults)
 }
 
 function fault(error: ErrorObject, value: unknown): ValueFault {
@@ -174,10 +206,7 @@ function fault(error: ErrorObject, value: unknown): ValueFault {
       return { path: joinPath(path, shown(params["missingProperty"])), message: "is missing" }
     case "additionalProperties":
     case "unevaluatedProperties":
-      return {
-        path: joinPath(path, shown(params["additionalProperty"] ?? params["unevaluatedProperty"])),
-        message: "is not a known property",
-      }
+      return unknownKey(path, shown(params["additionalProperty"] ?? params["unevaluatedProperty"]), error.parentSchema)
     case "enum":
       return {
         path,
@@ -190,18 +219,31 @@ function fault(error: ErrorObject, value: unknown): ValueFault {
   }
 }
 
-function run(validate: ValidateFunction, value: unknown): Validation {
-  const big = tooBig(value)
-  if (big !== undefined) return { ok: false, errors: [big] }
+/** Within a budget of its own; where that is spent, none. */
+function everyFault(validate: ValidateFunction, value: unknown): readonly ValueFault[] {
+  budget.steps = limits.validationSteps
+  budget.work = limits.patternWork
+  try {
+    return validate(value) ? [] : tell(validate.errors ?? [], value)
+  } catch (error) {
+    if (error instanceof BudgetSpent || error instanceof RangeError) return []
+    throw error
+  } finally {
+    validate.errors = null
+  }
+}
+
+function run(validate: ValidateFunction, value: unknown, thorough: () => ValidateFunction): Validation {
+  const size = sizeOf(value)
+  if (typeof size !== "number") return { ok: false, errors: [size] }
   budget.steps = limits.validationSteps
   budget.work = limits.patternWork
   try {
     if (validate(value)) return { ok: true }
     const first = validate.errors?.[0]
-    return {
-      ok: false,
-      errors: [first === undefined ? { path: "", message: "does not match the schema" } : fault(first, value)],
-    }
+    const one = first === undefined ? { path: "", message: "does not match the schema" } : fault(first, value)
+    const all = size > limits.allFaultNodes ? [] : everyFault(thorough(), value)
+    return { ok: false, errors: all.length === 0 ? [one] : all }
   } catch (error) {
     if (error instanceof BudgetSpent || error instanceof RangeError) {
       return { ok: false, errors: [{ path: "", message: "takes too many steps to check against the schema" }] }
@@ -218,11 +260,14 @@ function build(schema: unknown): CompiledSchema {
   const checked = checkSchema(schema)
   if (!checked.ok) return { ok: false, ...checked.fault }
   let validate: ValidateFunction | undefined
+  let thorough: ValidateFunction | undefined
+  const compile = (all: boolean): ValidateFunction =>
+    engine(all).compile(metered(checked.schema, false).copy as Record<string, unknown>)
   return {
     ok: true,
     validate(value) {
       try {
-        validate ??= engine().compile(metered(checked.schema, false).copy as Record<string, unknown>)
+        validate ??= compile(false)
       } catch (error) {
         const why = error instanceof Error ? error.message : String(error)
         return {
@@ -230,7 +275,7 @@ function build(schema: unknown): CompiledSchema {
           errors: [{ path: "", message: `cannot be checked: the schema does not compile (${shown(why, 120)})` }],
         }
       }
-      return run(validate, value)
+      return run(validate, value, () => (thorough ??= compile(true)))
     },
   }
 }

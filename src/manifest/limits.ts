@@ -21,6 +21,9 @@ export const limits = Object.freeze({
   valueNodes: 500_000,
   valueDepth: 256,
   validationSteps: 2_000_000,
+  /** values with more nodes get their first fault told alone; and so many faults of one value are told at most */
+  allFaultNodes: 5_000,
+  allFaults: 50,
   /** strings longer than this never match a `format` */
   formatLength: 8_192,
 

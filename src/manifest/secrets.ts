@@ -26,7 +26,7 @@ function refuseValues(front: JsonObject, context: Context): boolean {
         "secret-value",
         joinPath(joinPath("secrets", i), key),
         `\`${key}\` would put a secret's value into a manifest`,
-        "remove it and run `caisson secrets set`; treat the value as leaked",
+        "remove it, and treat the value as leaked; a manifest holds names alone, as in `slug: api-key`",
       )
     }
   })

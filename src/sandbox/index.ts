@@ -1,4 +1,5 @@
 /** `caisson/sandbox`: a policy and a command in, what happened out. Knows nothing of tools, drivers or logins. */
+import "../manifest/node-version.ts"
 export type {
   Captured,
   Channel,

@@ -12,15 +12,32 @@ import { compileSchema } from "../../manifest/json-schema.ts"
 import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
 import { isUserId, osUser } from "../data/os-user.ts"
 import { brokenManifest, type Failure } from "../invoke/failure.ts"
+import { exampleInput, faultsText } from "../invoke/input-words.ts"
 import { checkWorkspacePaths } from "../invoke/workspace-path.ts"
 import { hostLimits } from "../limits.ts"
 import type { Registry } from "../registry/types.ts"
+import type { CallRequest } from "../types.ts"
+import { unknownKey } from "../unknown-key.ts"
 import type { HostCore } from "./core.ts"
 import type { Admitted, Requested, Step } from "./steps.ts"
 import { openWorkspace } from "./workspace.ts"
 
 /** A library's or a wire's caller may send anything; what is not text must not reach a path or a receipt. */
 const TEXTS = ["user", "workspace", "driver", "unreadable"] as const
+/** Every key that a request may have; one that is misspelt must not be passed over, least of all `plan`. */
+const KEYS: Readonly<Record<keyof CallRequest, true>> = {
+  tool: true,
+  input: true,
+  unreadable: true,
+  workspace: true,
+  user: true,
+  context: true,
+  driver: true,
+  plan: true,
+  approve: true,
+  signal: true,
+}
+const FLAGS = ["plan", "approve"] as const
 const HOST_KEYS = ["pinnedProvider", "regionConstraint"] as const
 
 const refuse = (code: Failure["code"], message: string, details: JsonObject = {}, hint?: string): Failure => ({
@@ -73,7 +90,7 @@ const copyOf = (value: JsonValue | undefined, bytes: number, what: string): Step
     : refuse("input_invalid", `the ${what} is not an object`, {}, "pass a JSON object")
 }
 
-const validate = (schema: JsonSchema, value: JsonObject, what: string): Failure | undefined => {
+const validate = (schema: JsonSchema, value: JsonObject, what: string, hint?: string): Failure | undefined => {
   const compiled = compileSchema(schema)
   if (!compiled.ok)
     return refuse(
@@ -84,12 +101,11 @@ const validate = (schema: JsonSchema, value: JsonObject, what: string): Failure 
     )
   const result = compiled.validate(value)
   if (result.ok) return undefined
-  const [first] = result.errors
-  const field = first?.path ?? ""
   return refuse(
     "input_invalid",
-    `${what}${field === "" ? "" : ` \`${field}\``} ${first?.message ?? "does not match the schema"}`,
-    { field, errors: result.errors.map(({ path, message }) => ({ path, message })) },
+    faultsText(what, result.errors),
+    { field: result.errors[0]?.path ?? "", errors: result.errors.map(({ path, message }) => ({ path, message })) },
+    hint,
   )
 }
 
@@ -126,10 +142,15 @@ const readContext = (
 /** `anyInput`: the question is about the tool, not about one input, so an absent input is not held against it. */
 export const admit = (core: HostCore, requested: Requested, anyInput = false): Step<Admitted> => {
   const { request } = requested
+  const odd = unknownKey(request, Object.keys(KEYS))
+  if (odd !== undefined) return refuse("input_invalid", `the request ${odd.message}`, { field: odd.key }, odd.fix)
   if (typeof request.tool !== "string")
     return refuse("input_invalid", "`tool` is not the id of a tool", { field: "tool" })
   const wrong = TEXTS.find((field) => request[field] !== undefined && typeof request[field] !== "string")
   if (wrong !== undefined) return refuse("input_invalid", `\`${wrong}\` is not text`, { field: wrong }, "pass a string")
+  const unclear = FLAGS.find((field) => request[field] !== undefined && typeof request[field] !== "boolean")
+  if (unclear !== undefined)
+    return refuse("input_invalid", `\`${unclear}\` is not true or false`, { field: unclear }, "pass true or false")
   if (request.unreadable !== undefined)
     return refuse("input_invalid", request.unreadable, {}, "pass a JSON object, @FILE, or - for stdin")
   const tool = core.registry.tool(request.tool)
@@ -139,7 +160,8 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
   const skipped = anyInput && request.input === undefined
   const failure = skipped
     ? undefined
-    : (validate(tool.inputs, input.value, "input") ?? checkWorkspacePaths(tool.inputs, input.value))
+    : (validate(tool.inputs, input.value, "input", `pass, for example, ${exampleInput(tool)}`) ??
+      checkWorkspacePaths(tool.inputs, input.value))
   if (failure !== undefined) return failure
   const copied = copyOf(request.context, hostLimits.contextBytes.value, "context")
   if (!copied.ok) return copied

@@ -8,6 +8,8 @@
 import { compileSchema } from "../../manifest/json-schema.ts"
 import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
 import type { Failure } from "../invoke/failure.ts"
+import { faultsText } from "../invoke/input-words.ts"
+import { outputStart, unreadJson } from "../invoke/output-words.ts"
 import type { ReportedEffect } from "../types.ts"
 import type { HostCore } from "./core.ts"
 import { judgeEffects } from "./judge-effects.ts"
@@ -92,8 +94,9 @@ const narrowed = (schema: JsonSchema, drop: readonly string[]): JsonSchema => {
   return left
 }
 
-const outputFault = ({ tool, route: { implementation } }: Ran, value: JsonValue): Failure | undefined => {
-  const compiled = compileSchema(narrowed(tool.outputs, implementation.dropOutputs))
+const outputFault = (ran: Ran, value: JsonValue): Failure | undefined => {
+  const { tool, route, driver, format } = ran
+  const compiled = compileSchema(narrowed(tool.outputs, route.implementation.dropOutputs))
   if (!compiled.ok)
     return {
       ok: false,
@@ -104,13 +107,14 @@ const outputFault = ({ tool, route: { implementation } }: Ran, value: JsonValue)
     }
   const result = compiled.validate(value)
   if (result.ok) return undefined
-  const [first] = result.errors
   const errors: JsonObject[] = result.errors.map(({ path, message }) => ({ path, message }))
+  const unread = unreadJson(value, format, driver.key)
   return {
     ok: false,
     code: "output_invalid",
-    message: `the output${first?.path === "" || first === undefined ? "" : ` \`${first.path}\``} ${first?.message ?? "does not match the contract"}`,
-    details: { errors },
+    message: `${faultsText("the output", result.errors)}${unread === undefined ? "" : `: ${unread.message}`}`,
+    ...(unread === undefined ? {} : { hint: unread.hint }),
+    details: { errors, format, output: outputStart(value) },
   }
 }
 

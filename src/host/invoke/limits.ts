@@ -33,3 +33,10 @@ export const largeBinaryBytes = 10_485_760
 /** Attempts of one call, whatever a contract or driver asks; and the longest pause between two. Beyond: cut to it. */
 export const maxAttempts = 10
 export const maxBackoffMs = 30_000
+
+/** Problems of one input that a message names, and characters of the example in its hint. Beyond: a count; cut. */
+export const shownFaults = 8
+export const shownExampleChars = 300
+
+/** Characters of an output that did not match its contract shown in the error's details. Beyond: cut. */
+export const shownOutputChars = 200

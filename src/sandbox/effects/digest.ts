@@ -4,12 +4,12 @@
  * Guarantees: memory bounded by one chunk; `breathe` is awaited between the chunks of large files.
  * Assumes: the descriptor is a regular file that nobody writes to.
  */
-import { createHash, hash } from "node:crypto"
+import crypto, { createHash } from "node:crypto"
 import { readSync } from "node:fs"
 
 const CHUNK = 1 << 20
 
-export const digestBytes = (bytes: Uint8Array): string => `sha256:${hash("sha256", bytes, "hex")}`
+export const digestBytes = (bytes: Uint8Array): string => `sha256:${crypto.hash("sha256", bytes, "hex")}`
 
 export const digestFd = async (fd: number, size: number, breathe: () => Promise<void> | undefined): Promise<string> => {
   const buffer = Buffer.allocUnsafe(Math.min(CHUNK, size + 1))

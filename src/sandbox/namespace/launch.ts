@@ -8,7 +8,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import type { Socket as UdpSocket } from "node:dgram"
 import { accessSync, constants, existsSync, readdirSync, readFileSync } from "node:fs"
-import { getCompileCacheDir } from "node:module"
+import module from "node:module"
 import type { Server } from "node:net"
 import { dirname, sep } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -102,7 +102,7 @@ export interface Launched {
 
 /** Where this process keeps compiled code, if that is in the data folder. */
 const compiledIn = (data: string): Readonly<Record<string, string>> => {
-  const kept = getCompileCacheDir()
+  const kept = module.getCompileCacheDir()
   return kept !== undefined && data !== "" && kept.startsWith(`${data}${sep}`)
     ? { NODE_COMPILE_CACHE: dirname(kept) }
     : {}

@@ -74,6 +74,36 @@ describe("admit", () => {
     expect(admitted(place(), { input })).toMatchObject({ ok: false, code: "input_invalid", details: { field } })
   })
 
+  it("names every problem of an input, the key that was meant, and shows an input that would do", () => {
+    const refused = admitted(place(), { input: { txt: "a", fille: "b", colour: "c" } })
+    expect(refused).toMatchObject({
+      code: "input_invalid",
+      message:
+        "input `text` is missing; `txt` is not a known property; did you mean `text`?; `fille` is not a known property; did you mean `file`?; `colour` is not a known property; known are `text`, `file`",
+      hint: 'pass, for example, {"text":"…"}',
+      details: { errors: [{ path: "text" }, { path: "txt" }, { path: "fille" }, { path: "colour" }] },
+    })
+    const tool = toolOf({ examples: [{ name: "one", input: { text: "buy milk" } }] })
+    expect(admitted(place({ tool }), { input: {} })).toMatchObject({ hint: 'pass, for example, {"text":"buy milk"}' })
+  })
+
+  it.each([
+    [{ plann: true }, "plann", "did you mean `plan`?"],
+    [{ aprove: true }, "aprove", "did you mean `approve`?"],
+    [{ secrets: {} }, "secrets", "is not known"],
+  ])("refuses a request with a key that it does not know: %j", (more, field, said) => {
+    expect(admitted(place(), more as never)).toMatchObject({
+      code: "input_invalid",
+      message: expect.stringContaining(said),
+      hint: expect.stringContaining("`plan`"),
+      details: { field },
+    })
+  })
+
+  it.each(["plan", "approve"])("refuses a %s that is neither true nor false", (field) => {
+    expect(admitted(place(), { [field]: "yes" } as never)).toMatchObject({ code: "input_invalid", details: { field } })
+  })
+
   it("never repeats a value of the input in its message", () => {
     const refused = admitted(place(), { input: { text: "a", file: "/secret-value" } })
     expect(JSON.stringify(refused)).not.toContain("secret-value")

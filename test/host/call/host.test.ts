@@ -123,6 +123,17 @@ describe("a host", () => {
     expect(readReceipts(data)).toEqual([])
   })
 
+  it("does not start with an option that it does not know, nor calls with one", async () => {
+    await expect(createHost({ data, manifest: [fixtures] } as never)).rejects.toThrow("did you mean `manifests`?")
+    await using host = await createHost({ data, backend: fakeBackend() })
+    await expect(host.call({ tool: "json.query", workspace }, { aprove: true } as never)).rejects.toThrow(
+      "did you mean `approve`?",
+    )
+    expect(await host.call({ tool: "json.query", workspace, plann: true } as never)).toMatchObject({
+      error: { code: "input_invalid" },
+    })
+  })
+
   it("does not start on a config with errors", async () => {
     writeFileSync(join(folder, "caisson.yaml"), "backand: docker\n", { mode: 0o600 })
     await expect(createHost({ data, config: join(folder, "caisson.yaml") })).rejects.toThrow(HostStartError)

@@ -372,6 +372,22 @@ describe("a call", () => {
     expect((await tell(scene('{"n":1}'))).envelope).toMatchObject({ ok: true, value: { n: 1 } })
   })
 
+  it("with JSON that its driver has read as text says what is missing, and how the output begins", async () => {
+    const tool = toolOf({ outputs: { type: "object", properties: { n: { type: "integer" } }, required: ["n"] } })
+    const told = async (stdout: string) => (await tell({ tool, runs: [{ stdout }] })).envelope
+    expect(await told('{"n":1}\n')).toMatchObject({
+      error: {
+        code: "output_invalid",
+        message: expect.stringContaining("printed JSON, and its driver has it read as text"),
+        hint: expect.stringContaining("`default_format: json`"),
+        details: { format: "text", output: '{\\"n\\":1}\\n' },
+      },
+    })
+    const odd = await told(`\u001b[2J\u202egood${"x".repeat(1000)}`)
+    expect(odd).toMatchObject({ error: { details: { output: expect.stringMatching(/^\\u001b\[2J\ufffdgoodx+…$/) } } })
+    expect(JSON.stringify(odd).length).toBeLessThan(1200)
+  })
+
   it("that was refused before it was admitted leaves a receipt of its own", async () => {
     const { receipt } = await tell({ request: { tool: "nosuch" } })
     expect(receipt).toMatchObject({ verdict: "not_found", class: "invalid" })
