@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { existsSync, readFileSync } from "node:fs"
+import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { isNewEnough, neededNode } from "../../src/manifest/node-version.ts"
@@ -7,6 +7,12 @@ import { isNewEnough, neededNode } from "../../src/manifest/node-version.ts"
 const root = join(import.meta.dirname, "../..")
 const oldNode = "/usr/bin/node"
 const version = /^v(\S+)/.exec(spawnSync(oldNode, ["--version"], { encoding: "utf8" }).stdout ?? "")?.[1]
+
+const isBuilt = (): boolean => {
+  const built = statSync(join(root, "dist/.built"), { throwIfNoEntry: false })?.mtimeMs ?? 0
+  const sources = readdirSync(join(root, "src"), { recursive: true, withFileTypes: true })
+  return sources.every((entry) => statSync(join(entry.parentPath, entry.name)).mtimeMs < built)
+}
 
 test("the Node that is asked for is that of package.json", () => {
   const { engines } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { engines: { node: string } }
@@ -25,8 +31,8 @@ test.for(["host", "egress-proxy", "sandbox", "manifest"])(
   (room, { skip }) => {
     if (version === undefined || isNewEnough(version))
       skip("needs a Node older than 24 at /usr/bin/node: apt-get install -y nodejs")
+    if (!isBuilt()) skip("needs a dist that is newer than every source: npm run build")
     const entry = join(root, "dist", room, "index.js")
-    if (!existsSync(entry)) skip("needs dist: npm run build")
     const program = `await import(${JSON.stringify(entry)})`
     const run = spawnSync(oldNode, ["--input-type=module", "-e", program], { encoding: "utf8" })
     expect(run.stderr).toContain(`Caisson needs Node ${neededNode.join(".")} or later, and this is Node ${version}`)
