@@ -108,6 +108,7 @@ export const attempt = async (
     ok: true,
     value: {
       exited,
+      reached: proxy?.reached() ?? [],
       denied: mergeDenials(earlier, tapped, proxy?.denials() ?? []),
       outcome: withUnreachable(outcomeOf(sealed, exited), proxy?.failures() ?? []),
     },

@@ -7,7 +7,16 @@ import type { DriverAvailability, Program, RegisteredDriver, Registry } from "..
 import type { HealthStatus } from "../resolver/types.ts"
 
 /** What serves one call's channel and keeps count of what it stopped. */
+/** A declared host that a call was let through to. */
+export interface Reached {
+  /** `host:port` */
+  readonly target: string
+  readonly count: number
+}
+
 export interface ServedEgress extends AsyncDisposable {
+  /** what was allowed */
+  reached(): readonly Reached[]
   serve(channel: Channel): void
   denials(): readonly Denial[]
   /** what was allowed and could not be carried, so that the proxy's own 502 is told from a site's */

@@ -5,13 +5,14 @@
  * given back. What a receipt holds of the effects is made before they are committed, and is bounded. Sandboxes, proxies
  * and timers belong to the call's scope and are gone when the envelope is out.
  */
-import type { JsonValue } from "../../manifest/types.ts"
+import type { JsonObject, JsonValue } from "../../manifest/types.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import { machineTrouble } from "../data/machine-trouble.ts"
 import { callErrorOf, type Failure } from "../invoke/failure.ts"
 import type { AuditLog } from "../receipts/log.ts"
 import { openCall } from "../receipts/open-calls.ts"
 import { receiptOf, receiptRows, type ReceiptRows } from "../receipts/receipt.ts"
+import { whatRan } from "../receipts/what-ran.ts"
 import type { CallError, Envelope, ReportedEffect } from "../types.ts"
 import { admit } from "./admit.ts"
 import { approve, authorizeAsking } from "./approve.ts"
@@ -32,6 +33,8 @@ class Trail {
   effects: readonly ReportedEffect[] = []
   /** what of the effects goes into the receipt, once that is known */
   rows: ReceiptRows | undefined
+  /** digests of what runs, under way since it was sealed */
+  ran: Promise<JsonObject> | undefined
   denied: readonly Denial[] = []
   backend: string | undefined
   readonly timings: Record<string, number> = {}
@@ -65,6 +68,7 @@ const walk = async (core: HostCore, requested: Requested, trail: Trail, scope: A
   trail.mark("seal", sealed.ok ? sealed.value : undefined)
   if (!sealed.ok) return sealed
   trail.backend = core.config.backend
+  trail.ran = whatRan(core.data, sealed.value.profile.executables)
   const judged = await run(core, sealed.value, scope)
   trail.mark("run", judged.ok ? judged.value : undefined)
   if (!judged.ok) return judged
@@ -72,7 +76,7 @@ const walk = async (core: HostCore, requested: Requested, trail: Trail, scope: A
   trail.denied = judged.value.attempt.denied
   const answered = await approve(judged.value)
   trail.mark("approve", answered)
-  trail.rows = await receiptRows(answered, answered.effects, trail.denied)
+  trail.rows = await receiptRows(answered, answered.effects, trail.denied, await trail.ran)
   const settled = await settle(answered)
   trail.mark("settle")
   trail.effects = settled.effects
@@ -108,7 +112,7 @@ const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Pr
   const error = end.ok ? undefined : callErrorOf(end)
   const base = { call: progress.call, ...driverOf(progress), effects, denied: tellDenials(denied) }
   try {
-    const rows = trail.rows ?? (await receiptRows(progress, effects, denied))
+    const rows = trail.rows ?? (await receiptRows(progress, effects, denied, await trail.ran))
     const event = await log.append(
       receiptOf({
         progress,

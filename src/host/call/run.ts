@@ -11,7 +11,7 @@ import { callErrorOf, type Failure } from "../invoke/failure.ts"
 import { afterFailure } from "../invoke/retry.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import { attempt } from "./attempt.ts"
-import type { HostCore } from "./core.ts"
+import type { HostCore, Reached } from "./core.ts"
 import { judge } from "./judge.ts"
 import { keepHome, withHomes } from "./keep-home.ts"
 import type { HomeOutcome, Judged, Sealed, Step } from "./steps.ts"
@@ -50,6 +50,7 @@ export const run = async (core: HostCore, sealed: Sealed, scope: AsyncDisposable
   const started = performance.now()
   let denied: readonly Denial[] = []
   let homes: readonly HomeOutcome[] = []
+  let reached: readonly Reached[] = []
   for (let attempts = 1; ; attempts += 1) {
     if (sealed.signal.aborted) return cancelled
     const elapsed = performance.now() - started
@@ -57,7 +58,8 @@ export const run = async (core: HostCore, sealed: Sealed, scope: AsyncDisposable
     const made = await attempt(core, attempts === 1 ? sealed : within(sealed, sealed.timeout.ms - elapsed), own, denied)
     if (!made.ok) return made
     homes = [...homes, ...(await keepHome(made.value.exited))]
-    const judged = withHomes(await judge(core, { ...sealed, attempt: made.value, attempts, homes }))
+    reached = mergeReached(reached, made.value.reached)
+    const judged = withHomes(await judge(core, { ...sealed, attempt: made.value, attempts, homes, reached }))
     const again = nextTry(judged, performance.now() - started)
     if (again === undefined) {
       scope.use(own.move())
@@ -67,6 +69,12 @@ export const run = async (core: HostCore, sealed: Sealed, scope: AsyncDisposable
     await own.disposeAsync()
     await pause(again, undefined, { signal: sealed.signal }).catch(() => undefined)
   }
+}
+
+const mergeReached = (...lists: readonly (readonly Reached[])[]): readonly Reached[] => {
+  const counts = new Map<string, number>()
+  for (const { target, count } of lists.flat()) counts.set(target, (counts.get(target) ?? 0) + count)
+  return Array.from(counts, ([target, count]) => ({ target, count }))
 }
 
 /** The pause before another attempt, or undefined when this one stands. */

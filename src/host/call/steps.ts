@@ -10,6 +10,7 @@ import type { OpenFolder } from "../../sandbox/folder.ts"
 import type { EffectiveTimeout } from "../invoke/retry.ts"
 import type { Failure } from "../invoke/failure.ts"
 import type { Program, RegisteredDriver } from "../registry/types.ts"
+import type { Reached } from "./core.ts"
 import type { Resolution } from "../resolver/types.ts"
 import type { CallOptions, CallRequest, ReportedEffect } from "../types.ts"
 import type { KeptPath } from "./workspace.ts"
@@ -90,6 +91,8 @@ export interface Sealed extends SignedIn {
 export interface Attempt {
   readonly exited: ExitedSandbox
   readonly denied: readonly Denial[]
+  /** declared hosts that it was let through to */
+  readonly reached: readonly Reached[]
   readonly outcome: { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] } | Failure
 }
 /** What became of the driver's own state after one attempt: it settles apart from the call's effects. */
@@ -99,6 +102,8 @@ export interface HomeOutcome {
 }
 export interface Ran extends Sealed {
   readonly attempt: Attempt
+  /** of all attempts */
+  readonly reached: readonly Reached[]
   /** one for each attempt that changed the driver's home */
   readonly homes: readonly HomeOutcome[]
   readonly attempts: number

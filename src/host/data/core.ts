@@ -46,7 +46,13 @@ const makeBackend = async (name: "namespace" | "docker", options: DockerHostOpti
 const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> => {
   const { createEgressProxy } = await import("../../egress-proxy/index.ts")
   const { entries, services, private: granted, budgets, readOnlyHttp, substitutions } = policy
+  const reached = new Map<string, number>()
   const proxy = await createEgressProxy({
+    onVerdict: ({ decision, host, port }) => {
+      if (decision !== "allow" || host === undefined || port === undefined) return
+      const target = `${host}:${port}`
+      reached.set(target, (reached.get(target) ?? 0) + 1)
+    },
     egress: entries.map((entry) => entry.text),
     services,
     private: granted,
@@ -56,6 +62,7 @@ const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> => {
   })
   return {
     serve: (channel) => void proxy.serve(channel),
+    reached: () => Array.from(reached, ([target, count]) => ({ target, count })),
     denials: () => proxy.denials(),
     failures: () => proxy.failures(),
     nameFor: (address) => proxy.nameFor(address),

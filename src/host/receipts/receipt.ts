@@ -59,6 +59,9 @@ export interface ReceiptRows {
   readonly effects: BoundedRows
   readonly denied: BoundedRows
   readonly home: BoundedRows
+  readonly reached: BoundedRows
+  /** digests of the program and what came with it; once a program was sealed */
+  readonly ran?: JsonObject
 }
 
 const effectRow = ({ committed: _committed, ...effect }: ReportedEffect): JsonObject => ({
@@ -86,7 +89,9 @@ export const receiptRows = async (
   progress: Progress,
   effects: readonly ReportedEffect[],
   denied: readonly Denial[],
+  ran?: JsonObject,
 ): Promise<ReceiptRows> => {
+  const reached = has<Ran>(progress, "attempt") ? progress.reached : []
   const homes = has<Ran>(progress, "attempt") ? progress.homes : []
   const kept = homes.flatMap(({ effects: inHome, result }) => inHome.map((effect) => ({ effect, kept: result.ok })))
   return {
@@ -98,6 +103,12 @@ export const receiptRows = async (
     ),
     denied: await boundedRows(denied, denialRow, hostLimits.receiptDenialBytes.value),
     home: await boundedRows(kept, homeRow, hostLimits.receiptHomeBytes.value),
+    reached: await boundedRows(
+      reached,
+      ({ target, count }) => ({ target: cut(target, 256), count }),
+      hostLimits.receiptReachedBytes.value,
+    ),
+    ...(ran === undefined ? {} : { ran }),
   }
 }
 
@@ -109,6 +120,8 @@ const effectFacts = (found: BoundedRows, committed: boolean): JsonObject => ({
   effects_committed: committed && found.total > 0,
   ...rest("effects", found),
 })
+const reachedFacts = (found: BoundedRows): JsonObject =>
+  found.total === 0 ? {} : { reached: [...found.rows], ...rest("reached", found) }
 const denialFacts = (found: BoundedRows): JsonObject => ({ denied: [...found.rows], ...rest("denied", found) })
 const homeFacts = (found: BoundedRows): JsonObject =>
   found.total === 0
@@ -154,7 +167,7 @@ const admittedFacts = (progress: Progress): JsonObject => {
   }
 }
 
-const routedFacts = (progress: Progress): JsonObject => {
+const routedFacts = (progress: Progress, ran: JsonObject | undefined): JsonObject => {
   if (!has<Routed>(progress, "driver")) return {}
   const {
     driver: { contract },
@@ -168,6 +181,7 @@ const routedFacts = (progress: Progress): JsonObject => {
     program: {
       path: program.path.toWellFormed(),
       ...(programVersion === undefined ? {} : { version: programVersion }),
+      ...ran,
     },
     route: small(resolved as unknown as JsonObject),
   }
@@ -254,7 +268,7 @@ const fullReceipt = (end: CallEnd): EventDraft => {
     ...verdictFacts(end),
     ...admittedFacts(progress),
     ...approval,
-    ...routedFacts(progress),
+    ...routedFacts(progress, rows.ran),
     ...(has<SignedIn>(progress, "authState") ? { auth_state: progress.authState } : {}),
     ...sealedFacts(progress),
     ...(backend === undefined ? {} : { backend }),
@@ -262,6 +276,7 @@ const fullReceipt = (end: CallEnd): EventDraft => {
     ...homeFacts(rows.home),
     ...effectFacts(rows.effects, committed),
     ...denialFacts(rows.denied),
+    ...reachedFacts(rows.reached),
     host_policy: { undeclared_write: config.undeclaredWrite, undeclared_egress: config.undeclaredEgress },
     timings: rounded,
     duration_ms: Math.round(duration * 1000) / 1000,

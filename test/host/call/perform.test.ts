@@ -511,7 +511,12 @@ describe("a receipt", () => {
     const { receipt } = await tell({ request: { context }, tool: toolOf({ metadata: {} }) })
     expect((receipt["context_keys"] as unknown[]).length).toBe(hostLimits.receiptKeys.value)
     expect(receipt).toMatchObject({ context_keys_total: 20_000 })
-    const rows = { effects: { rows: [], total: 7, digest: "sha256:x" }, denied: none, home: none } as const
+    const rows = {
+      effects: { rows: [], total: 7, digest: "sha256:x" },
+      denied: none,
+      home: none,
+      reached: none,
+    } as const
     const draft = receiptOf({
       progress: { call: "01JCALL", request: { tool: "a" }, signal: new AbortController().signal },
       rows,

@@ -1,0 +1,126 @@
+/**
+ * What a call ran, by content: the program, the programs it may start, and the files its driver brings along.
+ *
+ * Guarantees: each is named with the SHA-256 of what lay there when the call was sealed; of a bundle, one digest over
+ * the sorted list of its files (path, kind, whether it can be executed, digest or link target). A digest is remembered
+ * for as long as device, inode, size, modification and change time stay, of large files across processes too. Takes turns
+ * with other work, and never fails a call: what cannot be read is recorded as unreadable.
+ * Does not: cover the libraries below /usr, which the system's own packages vouch for.
+ */
+import { createHash } from "node:crypto"
+import { constants } from "node:fs"
+import { open, readdir, readFile, readlink, rename, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import type { JsonObject } from "../../manifest/types.ts"
+import type { Executables } from "../../sandbox/backend.ts"
+import { hostLimits } from "../limits.ts"
+import { cut } from "./bounded.ts"
+
+/** Smaller files are read again as fast as they are looked up. */
+const WORTH_KEEPING = 1 << 20
+const KEPT = 256
+const DIGEST = /^sha256:[0-9a-f]{64}$/
+
+/** identity of a file's content → digest */
+const known = new Map<string, string>()
+const loaded = new Map<string, Promise<void>>()
+const storeFile = (data: string): string => join(data, "program-digests.json")
+
+const load = (data: string): Promise<void> => {
+  let work = loaded.get(data)
+  if (work === undefined) {
+    work = readFile(storeFile(data), "utf8")
+      .then((text) => {
+        for (const [key, digest] of Object.entries(JSON.parse(text) as Record<string, unknown>))
+          if (typeof digest === "string" && DIGEST.test(digest)) known.set(key, digest)
+      })
+      .catch(() => undefined)
+    loaded.set(data, work)
+  }
+  return work
+}
+
+const save = async (data: string, key: string, digest: string): Promise<void> => {
+  const temporary = `${storeFile(data)}.${process.pid}.new`
+  try {
+    const held = JSON.parse(await readFile(storeFile(data), "utf8").catch(() => "{}")) as Record<string, unknown>
+    const rows = [...Object.entries(held).filter(([other]) => other !== key), [key, digest]].slice(-KEPT)
+    await writeFile(temporary, JSON.stringify(Object.fromEntries(rows)), { mode: 0o600 })
+    await rename(temporary, storeFile(data))
+  } catch {
+    // Not remembering a digest costs reading the file once more.
+  }
+}
+
+const fileDigest = async (data: string, path: string): Promise<string> => {
+  // Never waits for the other end of a fifo.
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs, mode } = await file.stat({ bigint: true })
+    if ((Number(mode) & 0o170000) !== 0o100000) return "special"
+    const key = [dev, ino, size, mtimeNs, ctimeNs].join(":")
+    const before = known.get(key)
+    if (before !== undefined) return before
+    const hash = createHash("sha256")
+    for await (const chunk of file.createReadStream({ autoClose: false, highWaterMark: 1 << 20 }))
+      hash.update(chunk as Buffer)
+    const digest = `sha256:${hash.digest("hex")}`
+    known.set(key, digest)
+    if (size >= WORTH_KEEPING) await save(data, key, digest)
+    return digest
+  } finally {
+    await file.close()
+  }
+}
+
+const orUnreadable = (work: Promise<string>): Promise<string> =>
+  work.catch((error: unknown) => `unreadable: ${(error as NodeJS.ErrnoException).code ?? "error"}`)
+
+const bundleFacts = async (data: string, root: string): Promise<JsonObject> => {
+  const hash = createHash("sha256")
+  const most = hostLimits.receiptBundleFiles.value
+  let files = 0
+  const visit = async (folder: string, name: string): Promise<boolean> => {
+    const entries = await readdir(folder, { withFileTypes: true })
+    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const [path, shown] = [join(folder, entry.name), `${name}/${entry.name}`]
+      files += 1
+      if (files > most) return false
+      if (entry.isDirectory()) {
+        if (!(await visit(path, shown))) return false
+        continue
+      }
+      const what = entry.isSymbolicLink()
+        ? `link ${await orUnreadable(readlink(path))}`
+        : `file ${await orUnreadable(fileDigest(data, path))}`
+      hash.update(`${JSON.stringify(shown)} ${what}\n`)
+    }
+    return true
+  }
+  try {
+    const whole = await visit(root, "")
+    return whole ? { digest: `sha256:${hash.digest("hex")}`, files } : { digest: "none", more_than: most }
+  } catch (error) {
+    return { digest: `unreadable: ${(error as NodeJS.ErrnoException).code ?? "error"}`, files }
+  }
+}
+
+export const whatRan = async (data: string, { program, spawn, bundles }: Executables): Promise<JsonObject> => {
+  await load(data)
+  const others: JsonObject[] = []
+  for (const [name, path] of Object.entries(spawn).slice(0, hostLimits.receiptPrograms.value))
+    others.push({
+      name: cut(name, 128),
+      path: cut(path, 1024),
+      digest: await orUnreadable(fileDigest(data, path)),
+    })
+  const brought: JsonObject[] = []
+  for (const [path, inside] of Object.entries(bundles))
+    brought.push({ path: cut(path, 1024), inside: cut(inside, 1024), ...(await bundleFacts(data, path)) })
+  return {
+    digest: await orUnreadable(fileDigest(data, program)),
+    ...(others.length === 0 ? {} : { may_start: others }),
+    ...(Object.keys(spawn).length > others.length ? { may_start_total: Object.keys(spawn).length } : {}),
+    ...(brought.length === 0 ? {} : { bundles: brought }),
+  }
+}
