@@ -3,8 +3,11 @@
 # Guarantees: program folders keep only the listed programs (and the links that lead to them); /etc keeps a short list
 # of files that programs need; the folders of users, services and packages are empty; no file is setuid or setgid.
 # Libraries and shared data stay. Fails, and with it the build, when a listed program is not in the image.
-# Arguments: the user's number, then the listed programs: absolute paths, or NAME=PATH where it is called by that name.
-my ($user, @listed) = @ARGV;
+# Arguments: the numbers of the users it may run as, FIRST-LAST, then the listed programs: absolute paths, or NAME=PATH where it is called by that name.
+my ($users, @listed) = @ARGV;
+my ($first, $last) = split /-/, $users;
+my $passwd = join "", map { "tool:x:$_:$_:tool:/home/tool:/usr/sbin/nologin\n" } $first .. $last;
+my $group = join "", map { "tool:x:$_:\n" } $first .. $last;
 my %names = map { /^([^\/=]+)=(.*)$/ ? ($1, $2) : () } @listed;
 my @programs = map { /^[^\/=]+=(.*)$/ ? $1 : $_ } @listed;
 my @folders = grep { -d $_ && !-l $_ } qw(/bin /sbin /usr/bin /usr/sbin /usr/local/bin /usr/local/sbin /usr/games /usr/local/games);
@@ -54,8 +57,8 @@ erase("/etc/ssl/private");
 for my $folder (@emptied) { erase("$folder/$_") for entries($folder) }
 
 sub put { my ($path, $text) = @_; open(my $file, ">", $path) or die "$path: $!\n"; print $file $text; close $file; chmod 0644, $path }
-put("/etc/passwd", "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\ntool:x:$user:$user:tool:/home/tool:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
-put("/etc/group", "root:x:0:\ntool:x:$user:\nnogroup:x:65534:\n");
+put("/etc/passwd", "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n${passwd}nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
+put("/etc/group", "root:x:0:\n${group}nogroup:x:65534:\n");
 put("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\nnetworks: files\n");
 for my $path (qw(/workspace /home /home/tool /run /run/caisson /tmp /proc /dev /sys /var)) { mkdir $path, 0755 }
 symlink "../tmp", "/var/tmp";

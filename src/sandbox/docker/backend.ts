@@ -20,7 +20,7 @@ import { park, type ParkFailure } from "./parked.ts"
 import { DEFAULT_BUDGET, type Kind, Pool, type PoolBudget, type Start } from "./pool.ts"
 import { Prepared } from "./prepared.ts"
 import { elsewhere, engineSeesOurFiles } from "./same-files.ts"
-import { openStation, type RootOptions, sandboxUser, type Station } from "./station.ts"
+import { openStation, type RootOptions, type Station } from "./station.ts"
 
 export interface DockerBackendOptions extends RootOptions {
   /** the host's data folder */
@@ -150,7 +150,6 @@ export class DockerBackend implements SandboxBackend {
         channel,
         profile,
         filter: this.#filter(profile.executables.children),
-        user: sandboxUser,
         owners: station.owners,
         place: station.layers.place,
         watch: station.watch,

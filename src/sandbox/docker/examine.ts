@@ -32,7 +32,7 @@ const profile: SandboxProfile = {
   files: {},
 }
 
-const facts = ({ info, engine }: Station): ControlReport[] => {
+const facts = ({ info, engine, ownUsers }: Station): ControlReport[] => {
   const where = engine.endpoint.socketPath ?? `${engine.endpoint.tcp?.host}:${engine.endpoint.tcp?.port}`
   return [
     {
@@ -49,6 +49,15 @@ const facts = ({ info, engine }: Station): ControlReport[] => {
         ? "the engine remaps users; sandboxes opt out and run as a user that owns nothing here"
         : "not remapped; sandboxes run as a user that owns nothing here",
     },
+    ownUsers
+      ? { control: "users-apart", state: "enforced", evidence: "each sandbox has a user of its own" }
+      : {
+          control: "users-apart",
+          state: "degraded",
+          evidence:
+            "sandboxes share one user, because /run/caisson-users cannot be used: calls can use up each other's inotify instances, pipe memory and keys",
+          fix: "make /run/caisson-users a folder that only root can write",
+        },
   ]
 }
 

@@ -10,6 +10,7 @@ import { existsSync, lstatSync, readdirSync, readlinkSync, rmSync, writeFileSync
 import { join } from "node:path"
 import { Readable } from "node:stream"
 import type { Executables } from "../backend.ts"
+import type { UserBlock } from "../identities.ts"
 import { buildRootView } from "../namespace/root-view.ts"
 import type { ContainerRoot, RootMaker } from "./container-spec.ts"
 import type { Engine, Outcome, Progress } from "./engine.ts"
@@ -38,7 +39,7 @@ export const rootKey = (executables: Executables): string =>
     .digest("hex")
     .slice(0, 16)
 
-const openHostRoot = (dir: string, executables: Executables, user: number): HostRoot => {
+const openHostRoot = (dir: string, executables: Executables, users: UserBlock): HostRoot => {
   try {
     buildRootView(dir, executables)
   } catch (error) {
@@ -46,12 +47,17 @@ const openHostRoot = (dir: string, executables: Executables, user: number): Host
     rmSync(dir, { recursive: true, force: true })
     throw error
   }
-  const name = (uid: number): string => `tool:x:${uid}:${uid}:tool:/home/tool:/usr/sbin/nologin\n`
+  // Whichever of them a container runs as, it is `tool`.
+  const uids = Array.from({ length: users.count }, (_, index) => users.first + index)
+  const names = uids.map((uid) => `tool:x:${uid}:${uid}:tool:/home/tool:/usr/sbin/nologin\n`).join("")
   writeFileSync(
     join(dir, "etc/passwd"),
-    `root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n${name(user)}nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n`,
+    `root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n${names}nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n`,
   )
-  writeFileSync(join(dir, "etc/group"), `root:x:0:\ntool:x:${user}:\nnogroup:x:65534:\n`)
+  writeFileSync(
+    join(dir, "etc/group"),
+    `root:x:0:\n${uids.map((uid) => `tool:x:${uid}:\n`).join("")}nogroup:x:65534:\n`,
+  )
   const folders: Record<string, string> = {}
   const links: Record<string, string> = {}
   for (const entry of readdirSync(dir)) {
@@ -82,7 +88,7 @@ export interface HostRootOptions {
   readonly engine: Engine
   /** where views and the bridge's code are made, on the ground */
   readonly dir: string
-  readonly user: number
+  readonly users: UserBlock
   readonly architecture: "amd64" | "arm64"
   readonly progress: Progress
 }
@@ -103,7 +109,7 @@ export const hostRoots = (options: HostRootOptions): RootMaker => {
       return { ok: false, failure: { kind: "refused", message: `${hostInterpreter} is missing: install perl-base` } }
     code ??= openRunnerCode(join(dir, "code"), hostInterpreter)
     const key = rootKey(executables)
-    const view = views.get(key) ?? openHostRoot(join(dir, `root-${key}`), executables, options.user)
+    const view = views.get(key) ?? openHostRoot(join(dir, `root-${key}`), executables, options.users)
     views.set(key, view)
     const image = await emptyImage(view, options.architecture)
     const loaded = loading.get(image.id) ?? load(image)

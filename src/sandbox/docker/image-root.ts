@@ -8,6 +8,7 @@
 import { chmodSync, copyFileSync, mkdirSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Executables } from "../backend.ts"
+import type { UserBlock } from "../identities.ts"
 import { showVeiled } from "../namespace/root-view.ts"
 import { type BuilderNetworkOptions, withBuilderNetwork } from "./builder-network.ts"
 import { type ContainerRoot, LABEL, type RootMaker } from "./container-spec.ts"
@@ -27,7 +28,7 @@ export interface ImageRootOptions {
   }
   /** where the bridge's code is put, one folder per image */
   readonly codeDir: string
-  readonly user: number
+  readonly users: UserBlock
   readonly progress: Progress
 }
 
@@ -144,7 +145,7 @@ export const imageRoots = (options: ImageRootOptions): RootMaker => {
         .filter(([, path]) => !bundled(path))
         .map(([name, path]) => (name.includes("/") ? path : `${name}=${path}`)),
     ]
-    const view = await ensureView(engine, parent.value, programs, options.user, progress)
+    const view = await ensureView(engine, parent.value, programs, options.users, progress)
     if (!view.ok) return view
     const folders = Object.fromEntries(
       Object.entries(executables.bundles).map(([source, inside]) => [inside, veiled(source)]),

@@ -11,6 +11,7 @@ import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { fileURLToPath } from "node:url"
 import { pack } from "tar-stream"
+import type { UserBlock } from "../identities.ts"
 import type { Engine, Outcome, Progress } from "./engine.ts"
 
 const PUBLIC_BASE = "debian:bookworm-slim"
@@ -199,14 +200,19 @@ export const ensureView = async (
   engine: Engine,
   parent: string,
   programs: readonly string[],
-  user: number,
+  users: UserBlock,
   progress: Progress = () => {},
 ): Promise<Outcome<string>> => {
   const bad = programs.find((program) => !PROGRAM.test(program) || program.includes("/../"))
   if (bad !== undefined)
     return { ok: false, failure: { kind: "refused", message: `not the path of a program: ${bad}` } }
   const prune = readFileSync(runnerText("prune.pl"), "utf8")
-  const command = ["/usr/bin/perl", "/usr/lib/caisson/prune.pl", String(user), ...[...new Set(programs)].sort()]
+  const command = [
+    "/usr/bin/perl",
+    "/usr/lib/caisson/prune.pl",
+    `${users.first}-${users.first + users.count - 1}`,
+    ...[...new Set(programs)].sort(),
+  ]
   const text = [`FROM ${parent}`, `RUN ${JSON.stringify(command)}`, "LABEL dev.caisson.image=view", ""].join("\n")
   return findOrBuild(
     engine,

@@ -7,6 +7,7 @@
  */
 import { closeSync } from "node:fs"
 import type { SandboxProfile } from "../backend.ts"
+import type { Users } from "../identities.ts"
 import { adoptNetwork, type NetworkNamespace } from "../namespace/netns.ts"
 import { pidfdKill, pidfdOpen } from "../syscalls.ts"
 import { type Berth, openBerth } from "./berth.ts"
@@ -20,6 +21,8 @@ import type { Removals } from "./removals.ts"
 export interface ParkedContainer {
   readonly id: ContainerId
   readonly pid: number
+  /** who its processes are */
+  readonly user: number
   readonly berth: Berth
   readonly pipes: ReadyPipes
   readonly group: ContainerGroup
@@ -37,7 +40,7 @@ export interface ParkOptions {
   readonly ground: Ground
   readonly profile: SandboxProfile
   readonly root: ContainerRoot
-  readonly user: number
+  readonly users: Users
   readonly architecture: string
   readonly seccomp: string
   readonly usernsRemap: boolean
@@ -55,7 +58,7 @@ const READY_WITHIN_MS = 30_000
 export const park = async (
   options: ParkOptions,
 ): Promise<{ readonly ok: true; readonly parked: ParkedContainer } | ParkFailure> => {
-  const { engine, removals, ground, profile, user } = options
+  const { engine, removals, ground, profile } = options
   const { name: number, path } = ground.fresh()
   const name = parseContainerId(`caisson-${ground.host}-${number}`)
   if (name === undefined) throw new Error("a container name that the engine would refuse")
@@ -64,6 +67,9 @@ export const park = async (
     for (const step of undo.reverse()) await step()
     return failure
   }
+  const lease = options.users.take()
+  undo.push(() => lease.release())
+  const user = lease.identity.uid
   const berth = openBerth(path, options.root.code)
   undo.push(() => berth.dispose())
   const pipes = openPipes(berth.pipes, user)
@@ -146,6 +152,7 @@ export const park = async (
     closeSync(first)
     berth.dispose()
     await removals.remove(id)
+    lease.release()
   }
-  return { ok: true, parked: { id, pid, berth, pipes: ready, group, network, alive, kill, dispose } }
+  return { ok: true, parked: { id, pid, user, berth, pipes: ready, group, network, alive, kill, dispose } }
 }

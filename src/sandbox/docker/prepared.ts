@@ -27,7 +27,6 @@ export interface PreparedOptions {
   readonly parked: ParkedContainer
   readonly channel: OpenChannel
   readonly filter: Uint8Array
-  readonly user: number
   readonly owners: OwnerMaps
   readonly place: LayerPlace
   readonly watch: EngineWatch
@@ -48,7 +47,8 @@ interface Attached {
 }
 
 const attach = async (options: PreparedOptions, workspace: FolderIdentity): Promise<Attached> => {
-  const { parked, profile, user, owners, blank } = options
+  const { parked, profile, owners, blank } = options
+  const { user } = parked
   const layers = await openLayers({
     at: parked.berth.slot,
     place: options.place,

@@ -9,6 +9,7 @@ import { createHash } from "node:crypto"
 import { closeSync, mkdirSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Executables, Unavailable } from "../backend.ts"
+import { holdUsers, Users } from "../identities.ts"
 import { currentNetwork } from "../namespace/netns.ts"
 import { OwnerMaps } from "../layers/overlay.ts"
 import { type LayerStore, openLayerStore } from "../layers/store.ts"
@@ -24,9 +25,6 @@ import { hostRoots, rootKey } from "./host-root.ts"
 import { seccompProfile } from "./seccomp-json.ts"
 import { Removals } from "./removals.ts"
 
-/** Who tools run as: a user that nothing on the machine belongs to. */
-export const sandboxUser = 1_879_048_191
-
 export interface Station {
   readonly engine: Engine
   readonly info: EngineInfo
@@ -35,7 +33,8 @@ export interface Station {
   readonly owners: OwnerMaps
   readonly layers: LayerStore
   readonly watch: EngineWatch
-  readonly user: number
+  readonly users: Users
+  readonly ownUsers: boolean
   readonly architecture: string
   readonly seccomp: string
   readonly usernsRemap: boolean
@@ -154,6 +153,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
   const ground = openGround(realpathSync(parent))
   const layers = openLayerStore(realpathSync(options.data))
   const homeNetwork = currentNetwork()
+  const held = holdUsers()
   const owners = new OwnerMaps()
   const removals = new Removals(engine)
   const watch = watchEngine(engine, options.onEngineLost)
@@ -178,7 +178,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
         ...(options.serveBuild === undefined ? {} : { serve: options.serveBuild }),
       },
       codeDir: ground.dir,
-      user: sandboxUser,
+      users: held,
       progress,
       ...(options.base === undefined ? {} : { base: options.base }),
       ...(options.layerFor === undefined ? {} : { layerFor: options.layerFor }),
@@ -189,7 +189,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
       ? hostRoots({
           engine,
           dir: ground.dir,
-          user: sandboxUser,
+          users: held,
           architecture: architecture === "arm64" ? "arm64" : "amd64",
           progress,
         })
@@ -202,7 +202,8 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
     owners,
     layers,
     watch,
-    user: sandboxUser,
+    users: new Users(held),
+    ownUsers: held.own,
     architecture,
     seccomp,
     usernsRemap: info.usernsRemap,
@@ -235,6 +236,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
       await removals.retry()
       await owners.dispose()
       closeSync(homeNetwork)
+      held.release()
       ground.dispose()
       await layers.dispose()
     },

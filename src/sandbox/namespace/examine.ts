@@ -34,5 +34,15 @@ export const examineControls = async (
       ? "as root: sandboxes run as a user that owns nothing here"
       : "as an ordinary user, in a user namespace",
   }
-  return [mode, groups, ...(await examine(backend))]
+  const apart: ControlReport = facts.ownUsers
+    ? { control: "users-apart", state: "enforced", evidence: "each sandbox has a user of its own" }
+    : {
+        control: "users-apart",
+        state: "degraded",
+        evidence: facts.privileged
+          ? "sandboxes share one user, because /run/caisson-users cannot be used: calls can use up each other's inotify instances, pipe memory and keys"
+          : "sandboxes are this user's: calls can use up each other's inotify instances (half of the user's), pipe memory and keys",
+        fix: facts.privileged ? "make /run/caisson-users a folder that only root can write" : "run as root",
+      }
+  return [mode, apart, groups, ...(await examine(backend))]
 }

@@ -13,6 +13,7 @@ import type { Server } from "node:net"
 import { dirname, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 import { type LayerPlace, openLayerStore } from "../layers/store.ts"
+import { holdUsers } from "../identities.ts"
 import { removeGroups } from "./cgroup.ts"
 import { mountBase } from "./mount-base.ts"
 import type {
@@ -126,6 +127,7 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
   const base = mountBase(data, uid)
   if (!base.ok) return { ok: false, control: "launcher", message: base.message, fix: base.fix }
   const store = openLayerStore(data)
+  const users = uid === 0 ? holdUsers() : undefined
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js"
   const program = fileURLToPath(new URL(`./launcher.${extension}`, import.meta.url))
   const listedAt = Date.now()
@@ -134,6 +136,7 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
     hostPid: process.pid,
     hostUid: uid,
     base: base.path,
+    ...(users === undefined ? {} : { users: { first: users.first, count: users.count } }),
     data,
     layers: store.place,
     livePids,
@@ -185,6 +188,7 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
       pending.clear()
       for (const own of handles.values()) for (const listener of own.values()) listener.close()
       handles.clear()
+      users?.release()
       void removeGroups(groupFolders)
         .then(() => store.dispose())
         .then(resolve)
@@ -242,6 +246,7 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
     })
   })
   if ("ok" in first) {
+    users?.release()
     if (child.exitCode === null) child.kill("SIGKILL")
     return first
   }

@@ -24,7 +24,8 @@ import { type Architecture, compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
 import { closeOnExecFrom, MS, mount, prlimit, RLIMIT, SyscallError } from "../syscalls.ts"
 import type { LayerPlace } from "../layers/store.ts"
-import { type Identity, OwnerMaps } from "../layers/overlay.ts"
+import { OwnerMaps } from "../layers/overlay.ts"
+import { inotifyShare, type Lease, Users } from "../identities.ts"
 import { presentMasks } from "../proc-masks.ts"
 import type { Blank } from "./bwrap-arguments.ts"
 import { findGroups } from "./cgroup.ts"
@@ -45,8 +46,6 @@ import { RootViews } from "./root-views.ts"
 import { type Seat, takeSeat } from "./seat.ts"
 import { sealedRun } from "./sealed-run.ts"
 
-/** Who sandboxes run as when the host is root: a user that nothing on the machine belongs to. */
-const sandboxIdentity: Identity = { uid: 1_879_048_191, gid: 1_879_048_191 }
 /** Seats kept ready; each is a parked shell of under a megabyte. */
 const parkedSeats = 2
 /** Seats are refilled when the launcher has been idle this long, so that making one never delays a call. */
@@ -55,6 +54,7 @@ const idleMs = 3
 interface Sandbox {
   readonly id: number
   readonly seat: Seat
+  readonly lease: Lease | undefined
   readonly profile: SandboxProfile
   readonly root: string
   readonly cancel: AbortController
@@ -72,16 +72,29 @@ const send = (message: LauncherMessage, handle?: Server | UdpSocket): Promise<vo
 const unfit = (name: string, value: string): boolean => name === "" || /[=\0]/.test(name) || value.includes("\0")
 const refuse = (control: string, message: string, fix: string): Refusal => ({ ok: false, control, message, fix })
 
+/** The limits of this launcher's own user namespace, which hold for every sandbox together. */
+const limitInotify = (): void => {
+  const file = "/proc/sys/user/max_inotify_instances"
+  try {
+    writeFileSync(file, inotifyShare(readFileSync("/proc/sys/fs/inotify/max_user_instances", "latin1")))
+  } catch {
+    // A kernel without that setting, or one that is mounted read-only.
+  }
+}
+
 /** A seat whose listeners, as far as named, the host has already. */
 interface OfferedSeat {
   readonly seat: Seat
   readonly number: number
   readonly roles: Set<ListenerRole>
+  /** as root: the user that it runs as */
+  readonly lease: Lease | undefined
 }
 
 class Launcher {
   readonly #privileged: boolean
-  readonly #identity: Identity | undefined
+  readonly #users: Users | undefined
+  readonly #ownUsers: boolean
   readonly #base: string
   readonly #blank: Blank
   readonly #layers: LayerPlace
@@ -96,7 +109,9 @@ class Launcher {
 
   constructor(options: LauncherOptions) {
     this.#privileged = options.hostUid === 0
-    this.#identity = this.#privileged ? sandboxIdentity : undefined
+    this.#users = options.users === undefined ? undefined : new Users(options.users)
+    this.#ownUsers = options.users !== undefined && options.users.count > 1
+    if (!this.#privileged) limitInotify()
     this.#base = options.base
     this.#layers = options.layers
     mount("tmpfs", this.#base, "tmpfs", MS.NOSUID | MS.NODEV | MS.NOEXEC, "size=64m,mode=0755")
@@ -129,6 +144,7 @@ class Launcher {
   facts() {
     return {
       privileged: this.#privileged,
+      ownUsers: this.#ownUsers,
       groups: this.#groups.version,
       groupsReason: this.#groups.reason,
       controllers: this.#groups.controllers,
@@ -146,19 +162,23 @@ class Launcher {
   async #takeSeat(roles: readonly ListenerRole[]): Promise<OfferedSeat> {
     this.#serial += 1
     const number = this.#serial
+    const lease = this.#users?.take()
     const seat = await takeSeat({
       name: `s${number}`,
       groups: this.#groups,
       homeNetwork: this.#home,
-      identity: this.#identity,
+      identity: lease?.identity,
       filters: this.#filters,
+    }).catch((error: unknown) => {
+      lease?.release()
+      throw error
     })
-    const offered = { seat, number, roles: new Set<ListenerRole>() }
+    const offered = { seat, number, lease, roles: new Set<ListenerRole>() }
     await this.#offer(offered, roles)
     return offered
   }
   /** Hand over the listeners of these roles that were not handed over yet. */
-  async #offer({ seat, number, roles }: OfferedSeat, wanted: readonly ListenerRole[]): Promise<void> {
+  async #offer({ seat, number, roles, lease }: OfferedSeat, wanted: readonly ListenerRole[]): Promise<void> {
     try {
       await offerListeners(
         seat.network,
@@ -170,6 +190,7 @@ class Launcher {
       )
     } catch (error) {
       seat.dispose()
+      lease?.release()
       throw error
     }
   }
@@ -179,6 +200,7 @@ class Launcher {
       const { exitCode, signalCode } = offered.seat.process
       if (exitCode === null && signalCode === null) return offered
       offered.seat.dispose()
+      offered.lease?.release()
     }
   }
 
@@ -221,7 +243,8 @@ class Launcher {
     offered.seat.network.watch(profile.network)
     this.#serial += 1
     const id = this.#serial
-    this.#sandboxes.set(id, { id, seat: offered.seat, profile, root, cancel: new AbortController() })
+    const { seat, lease } = offered
+    this.#sandboxes.set(id, { id, seat, lease, profile, root, cancel: new AbortController() })
     return { ok: true, sandbox: id, seat: offered.number }
   }
 
@@ -239,7 +262,7 @@ class Launcher {
         place: this.#layers,
         workspace: job.folder ?? lookAt(job.workspace),
         profile,
-        identity: this.#identity,
+        identity: sandbox.lease?.identity,
         owners: this.#owners,
         blank: this.#base,
         transactions,
@@ -250,7 +273,7 @@ class Launcher {
         profile,
         job,
         paths: { ...layers.paths, root: sandbox.root, blank: this.#blank },
-        identity: this.#identity,
+        identity: sandbox.lease?.identity,
         cancel: sandbox.cancel.signal,
         layers,
       })
@@ -311,6 +334,7 @@ class Launcher {
     this.#sandboxes.delete(id)
     sandbox.seat.dispose()
     sandbox.layers?.discard()
+    sandbox.lease?.release()
   }
 
   #known(id: number): Sandbox {

@@ -6,6 +6,7 @@
  */
 import type { Captured, CommitResult, Denial, Ending, Job, SandboxProfile } from "../backend.ts"
 import type { WriteSet } from "../effects/types.ts"
+import type { UserBlock } from "../identities.ts"
 import type { LayerTransactions } from "../layers/call-layers.ts"
 import type { LayerPlace } from "../layers/store.ts"
 
@@ -58,6 +59,8 @@ export type LauncherMessage =
 /** What this machine offered the launcher. */
 export interface LauncherFacts {
   readonly privileged: boolean
+  /** has each sandbox a user of its own? */
+  readonly ownUsers: boolean
   readonly groups: "v1" | "v2" | "none"
   readonly groupsReason: string
   readonly controllers: { readonly memory: boolean; readonly pids: boolean; readonly cpu: boolean }
@@ -71,6 +74,8 @@ export interface LauncherOptions {
   readonly hostUid: number
   /** an empty folder of this program's own, for the launcher's private mounts */
   readonly base: string
+  /** as root: the users that sandboxes run as */
+  readonly users?: UserBlock
   /** the host's data folder, so that a process list tells whose launcher it is */
   readonly data: string
   /** every process alive when the launcher was started, so that groups of dead hosts can be told */

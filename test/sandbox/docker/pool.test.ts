@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { afterAll, expect, it } from "vitest"
 import { openEngine } from "../../../src/sandbox/docker/engine.ts"
 import { acquireEngine } from "../../support/docker-engine.ts"
+import { greedy, isSated, modest } from "../greedy.ts"
 import { engineSuite } from "./engine-suite.ts"
 import { leftovers, openPlace, profileOf } from "./support.ts"
 
@@ -48,6 +49,23 @@ engineSuite("containers kept ready", engine, () => {
     expect(await exited.commit()).toEqual({ ok: true })
     expect(readdirSync(other)).toEqual(["who"])
     expect(readdirSync(place.workspace)).toEqual([])
+  })
+
+  it("gives each container a user of its own, so that one call's inotify instances are not another's", async () => {
+    await using place = openPlace(socket)
+    const mark = `greedy-docker-${process.pid}`
+    const cancel = new AbortController()
+    const python = { executables: { program: "/usr/bin/python3", spawn: {} }, limits: { openFiles: 4096 } }
+    const taking = place.run(["/usr/bin/python3", "-c", greedy(mark)], python, { cancel: cancel.signal })
+    while (!isSated(mark)) await new Promise((resolve) => setTimeout(resolve, 20))
+    const { out, err, exited } = await place.run(
+      ["/usr/bin/python3", "-c", `import os, pwd; pwd.getpwuid(os.getuid())${modest}`],
+      python,
+    )
+    expect([out, err]).toEqual(["10\n", ""])
+    await exited.discard()
+    cancel.abort()
+    await (await taking).exited.discard()
   })
 
   it("does not hand out a ready container that died", async () => {
