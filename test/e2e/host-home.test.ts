@@ -1,10 +1,10 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { readReceipts } from "../../src/host/index.ts"
+import { createHost, readReceipts } from "../../src/host/index.ts"
 import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
 import type { SandboxBackend } from "../../src/sandbox/backend.ts"
-import { openWorld, type World } from "./host-world.ts"
+import { fixtureTools, openFolder, openWorld, type World } from "./host-world.ts"
 
 const token = "/home/tool/.actor/token"
 
@@ -100,4 +100,31 @@ it("state that another call renewed meanwhile is an error that the caller sees, 
   expect(readFileSync(join(home, ".actor/token"), "utf8")).toBe("theirs")
   expect(readdirSync(join(world.workspace, "notes"))).not.toContain("new.txt")
   expect(readReceipts(world.data, { call: envelope.call })[0]?.metadata).toMatchObject({ home: { kept: false } })
+})
+
+it("a driver's state is not for another manifest that claims its id, nor for another folder at the workspace's path", async () => {
+  const folder = openFolder()
+  const [data, workspace] = [join(folder, "data"), join(folder, "work")]
+  mkdirSync(workspace)
+  cpSync(fixtureTools, join(folder, "mine"), { recursive: true })
+  cpSync(fixtureTools, join(folder, "theirs"), { recursive: true })
+  const read = async (manifests: string): Promise<string> => {
+    await using host = await createHost({ data, manifests: [join(folder, manifests)] })
+    const envelope = await host.call({ tool: "fixture.act", input: { verb: "read", args: [token] }, workspace })
+    return envelope.ok ? String(envelope.value) : "nothing"
+  }
+  try {
+    {
+      await using host = await createHost({ data, manifests: [join(folder, "mine")] })
+      const input = { verb: "write", args: [token, "secret"] }
+      expect(await host.call({ tool: "fixture.act", input, workspace })).toMatchObject({ ok: true })
+    }
+    expect(await read("mine")).toBe("secret")
+    expect(await read("theirs")).toBe("nothing")
+    renameSync(workspace, join(folder, "before"))
+    mkdirSync(workspace)
+    expect(await read("mine")).toBe("nothing")
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 })

@@ -34,6 +34,8 @@ export interface InUse {
 
 export interface HostCore {
   readonly data: string
+  /** the bundled catalogue's folder */
+  readonly catalogue: string
   readonly config: OperatorConfig
   readonly registry: Registry
   /** is the driver's program there, in the right version? Answered from memory where nothing changed. */

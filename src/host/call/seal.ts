@@ -6,11 +6,11 @@
  * anything runs. The command line is built without a shell.
  */
 import { createHash } from "node:crypto"
-import { join } from "node:path"
 import { digestOf } from "../../manifest/digest.ts"
 import { deepFreeze } from "../../manifest/freeze.ts"
 import type { CliSpec } from "../../manifest/types.ts"
 import type { Job, SandboxProfile } from "../../sandbox/backend.ts"
+import { homeFolder } from "../data/homes.ts"
 import type { Failure } from "../invoke/failure.ts"
 import { outputFormat, withJsonFlag } from "../invoke/format.ts"
 import { effectiveRetry } from "../invoke/retry.ts"
@@ -32,14 +32,13 @@ const unavailable = (control: string, message: string, fix: string): Failure => 
   details: { control },
 })
 
-/** The folder that keeps one driver's state for one workspace and one user, of no use to any other. */
-const homeFolder = (core: HostCore, { driver, workspace, user }: SignedIn): string => {
-  const name = createHash("sha256")
-    .update(JSON.stringify([driver.key, workspace, user]))
-    .digest("hex")
-    .slice(0, 32)
-  return join(core.data, "homes", name)
-}
+const homeOf = (core: HostCore, { driver, folder, user }: SignedIn): string =>
+  homeFolder(core.data, core.catalogue, {
+    driver: driver.key,
+    file: driver.contract.source.file,
+    workspace: folder.identity,
+    user,
+  })
 
 export const profileDigest = (profile: SandboxProfile): string =>
   digestOf({
@@ -103,7 +102,7 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
   const { executables, absent } = executablesFor(core, signedIn, sandbox.exec)
   const speakers = { tool, driver: contract, implementation }
   const { limits, required, timeout } = sealLimits(speakers, core.config)
-  const home = paths.keep.length === 0 ? undefined : { dir: homeFolder(core, signedIn), keep: paths.keep }
+  const home = paths.keep.length === 0 ? undefined : { dir: homeOf(core, signedIn), keep: paths.keep }
   const profile: SandboxProfile = deepFreeze({
     executables,
     view: { read: paths.read, deny: paths.deny },

@@ -147,6 +147,7 @@ export const openCore = async ({
   failed.move()
   return {
     data,
+    catalogue,
     config: { ...config, backend: own ? wanted : wanted.name },
     registry,
     availability,

@@ -170,6 +170,7 @@ export const worldOf = ({
     workspace,
     core: {
       data,
+      catalogue: "/catalogue",
       config: { ...defaultConfig, ...config },
       registry: {
         tools: [tool],
