@@ -1,11 +1,13 @@
 /** `scripts/setup.mjs` on a clone of the test's own, with an npm and an apt-get that write down what they are asked. */
-import { spawnSync } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
+import { once } from "node:events"
 import {
   chmodSync,
   cpSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -15,6 +17,7 @@ import {
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
+import { commandOf, until } from "../support/sealed.ts"
 import { scratch } from "./run-caisson.ts"
 
 const house = fileURLToPath(new URL("../..", import.meta.url))
@@ -100,6 +103,21 @@ describe("npm packages", () => {
     expect(stdout).toBe("")
     expect(stderr).toContain("run: npm ci")
   })
+})
+
+test("a script that is killed takes along what it runs", async () => {
+  const seconds = String(400_000 + process.pid)
+  const running = (): boolean =>
+    readdirSync("/proc").some((name) => /^\d+$/.test(name) && commandOf(Number(name)) === `/bin/sleep\0${seconds}\0`)
+  const child = spawn(process.execPath, [join(clone, "scripts", "run.mjs"), `exec /bin/sleep ${seconds}`], {
+    stdio: "ignore",
+    env: { PATH: bin, HOME: join(room.folder, "home") },
+  })
+  const ended = once(child, "exit")
+  await until(running, "the command runs")
+  child.kill("SIGKILL")
+  await ended
+  await until(() => !running(), "the command is gone")
 })
 
 describe("packages of this platform", () => {
