@@ -1,7 +1,9 @@
 import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
 
-const shared = { pool: "forks" as const, testTimeout: 60_000, hookTimeout: 120_000 }
+/** How many times slower than usual this machine may be: an emulated one sets it (scripts/vm). */
+const patience = Math.max(1, Number(process.env["CAISSON_TEST_PATIENCE"]) || 1)
+const shared = { pool: "forks" as const, testTimeout: 60_000 * patience, hookTimeout: 120_000 * patience }
 
 /** Starts the command dozens of times, which takes long for what it is. */
 const slow = "test/cli/launcher.test.ts"

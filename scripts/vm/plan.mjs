@@ -6,7 +6,7 @@
  */
 
 const vitest = (/** @type {string[]} */ ...files) =>
-  `node node_modules/vitest/vitest.mjs run --configLoader=native --project sealed --maxWorkers 1 --reporter=verbose --testTimeout=900000 --hookTimeout=900000 ${files.join(" ")}`
+  `CAISSON_TEST_PATIENCE=20 node node_modules/vitest/vitest.mjs run --configLoader=native --project sealed --maxWorkers 1 --reporter=verbose ${files.join(" ")}`
 
 /** Doctor must say of the control groups what is true of this user here. @param {string} evidence */
 const doctor = (evidence) =>
