@@ -203,7 +203,11 @@ export const strayMounts = (...folders: string[]): string[] =>
     .filter((line) => folders.some((folder) => line.includes(folder)) || / \/(run|var\/lib)\/caisson /.test(line))
 
 const patience = Math.max(1, Number(process.env["CAISSON_TEST_PATIENCE"]) || 1)
-export const until = async (condition: () => boolean, what: string, milliseconds = 30_000 * patience): Promise<void> => {
+export const until = async (
+  condition: () => boolean,
+  what: string,
+  milliseconds = 30_000 * patience,
+): Promise<void> => {
   const end = Date.now() + milliseconds
   while (!condition()) {
     if (Date.now() > end) throw new Error(`never came true: ${what}`)
