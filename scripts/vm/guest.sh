@@ -35,8 +35,9 @@ say "booted kernel $(uname -r), $(stat -fc %T /sys/fs/cgroup)"
 tab=$(printf '\t')
 while IFS="$tab" read -r who seconds name command; do
   say "begin $who $name"
-  as "$who" "$seconds" "$command" < /dev/null 2>&1
-  say "end $? $who $name"
+  # Through a pipe: on a terminal programs draw progress.
+  { as "$who" "$seconds" "$command" < /dev/null 2>&1; echo $? > /run/ended; } | cat
+  say "end $(cat /run/ended) $who $name"
 done < vm/plan
 say done
 sleep 1
