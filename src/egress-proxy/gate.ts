@@ -55,6 +55,13 @@ export type Opened<Upstream = Socket> =
     }
   | { readonly ok: false; readonly verdict: Verdict }
 
+/** A connection between two requests. */
+export interface Kept {
+  readonly upstream: Socket
+  readonly address: string
+  readonly generation: number
+}
+
 export interface Gate {
   readonly policy: CompiledPolicy
   readonly generation: number
@@ -71,6 +78,8 @@ export interface Gate {
   /** The name verdict under the current policy; nothing is recorded. */
   decide(target: Authority): NameVerdict
   open(request: OpenRequest): Promise<Opened>
+  /** Another request over a connection that `open` made under this policy: judged, counted and recorded anew. */
+  again(request: OpenRequest, kept: Kept): Opened
   /** The same for a tunnel: where it will be relayed unseen, once its first flight has passed, by a line. */
   openTunnel(request: OpenRequest, then: (opened: Opened<Socket | Line>) => void, fail: (error: unknown) => void): void
   /** Records a refusal that was found outside `open`. */
@@ -179,6 +188,34 @@ export function createGate(options: GateOptions): Gate {
     return begun.generation === generation ? undefined : "policy_changed"
   }
 
+  /** On record first, then a passage; nothing where it could not be recorded. */
+  const admit = <T extends Endpoint>(
+    request: OpenRequest,
+    grant: Grant,
+    upstream: T,
+    address: string,
+    aliases?: readonly string[],
+  ): Opened<T> | undefined => {
+    const { protocol, target, client, report } = request
+    const facts = { protocol, target, code: "allowed", address, aliases, rule: grant.rule, report } as const
+    if (request.quiet !== true && !log.record(facts).recorded) {
+      upstream.destroy()
+      return undefined
+    }
+    const passage = passages.begin(generation, {
+      client,
+      upstream,
+      budgets,
+      onBudget: (name) => overBudget(request, name),
+      onIdle() {
+        if (request.quiet !== true) refuse({ protocol, target, code: "idle_timeout", rule: grant.rule })
+      },
+      answers: protocol === "http" || protocol === "websocket",
+      stalledMs: limits.stalledMs,
+    })
+    return { ok: true, upstream, address, grant, passage }
+  }
+
   /** Reached or not: an upstream comes out only if it is still wanted, still allowed, and on record. */
   const conclude = <T extends Endpoint>(begun: Begun, reached: Outcome<Connected<T>>): Opened<T> => {
     const { request, grant, deadline } = begun
@@ -198,32 +235,7 @@ export function createGate(options: GateOptions): Gate {
       socket.destroy()
       return no(stale ?? "connect_failed")
     }
-    const { report } = request
-    const facts = {
-      protocol,
-      target,
-      code: "allowed",
-      address,
-      aliases: begun.aliases,
-      rule: grant.rule,
-      report,
-    } as const
-    if (request.quiet !== true && !log.record(facts).recorded) {
-      socket.destroy()
-      return no("verdict_log_failed")
-    }
-    const passage = passages.begin(generation, {
-      client,
-      upstream: socket,
-      budgets,
-      onBudget: (name) => overBudget(request, name),
-      onIdle() {
-        if (request.quiet !== true) refuse({ protocol, target, code: "idle_timeout", rule: grant.rule })
-      },
-      answers: protocol === "http" || protocol === "websocket",
-      stalledMs: limits.stalledMs,
-    })
-    return { ok: true, upstream: socket, address, grant, passage }
+    return admit(request, grant, socket, address, begun.aliases) ?? no("verdict_log_failed")
   }
 
   const reachAndConclude = async <T extends Endpoint>(begun: Begun, attempt: Attempt<T>): Promise<Opened<T>> =>
@@ -254,6 +266,16 @@ export function createGate(options: GateOptions): Gate {
     async open(request) {
       const begun = begin(request)
       return begun.ok ? reachAndConclude(begun, dialSocket) : begun
+    },
+    again(request, kept) {
+      const { protocol, target } = request
+      const refused = (code: ReasonCode): Opened => ({ ok: false, verdict: refuse({ protocol, target, code }) })
+      if (closed) return refused("closing")
+      const verdict = decide(policy, target)
+      if (!verdict.allow) return refused(verdict.code)
+      const over = meter.request(budgets(), target.hostText)
+      if (over !== undefined) return { ok: false, verdict: overBudget(request, over) }
+      return admit(request, verdict.grant, kept.upstream, kept.address) ?? refused("verdict_log_failed")
     },
     openTunnel(request, then, fail) {
       const begun = begin(request)

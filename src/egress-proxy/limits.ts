@@ -59,6 +59,10 @@ export interface ProxyLimits {
   readonly resolvingOfOne: number
   /** addresses of one answer that are tried, in the resolver's order */
   readonly dialAttempts: number
+  /** upstream connections kept between the requests of one client connection: the oldest is closed */
+  readonly keptUpstreams: number
+  /** for how long one is kept; most servers close theirs after 5 s or more, ours goes first */
+  readonly keptMs: number
   /** bytes of answers that a client has not read yet: the connection is closed there */
   readonly unreadBytes: number
   /** bytes read and thrown away, and time taken, after a final answer, so that the client can read it */
@@ -92,6 +96,8 @@ export const defaultLimits: ProxyLimits = Object.freeze({
   resolving: 64,
   resolvingOfOne: 16,
   dialAttempts: 4,
+  keptUpstreams: 4,
+  keptMs: 4_000,
   unreadBytes: 65_536,
   lingerBytes: 1_048_576,
   lingerMs: 1_000,

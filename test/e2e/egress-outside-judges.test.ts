@@ -57,6 +57,21 @@ describe.skipIf(noCurl !== undefined)(`curl${noCurl === undefined ? "" : ` (skip
     expect(verdicts).toMatchObject([{ decision: "allow", host: "plain.test" }])
   })
 
+  it("fetches a thousand pages over one connection, within a budget of 256", async () => {
+    await proxy.close()
+    proxy = await createEgressProxy({
+      egress: ["plain.test:80"],
+      services: { "plain.test": `127.0.0.1:${web.httpPort}` },
+      listen: "127.0.0.1:0",
+      budgets: { connections: 256 },
+    })
+    const ran = await curl("--fail", "-w", "%{num_connects}\n", "-o", "/dev/null", "http://plain.test/page[1-1000]")
+    expect(ran).toMatchObject({ code: 0, stderr: "" })
+    const connects = ran.stdout.trim().split("\n").map(Number)
+    expect(connects.filter((count) => count > 0)).toHaveLength(1)
+    expect(proxy.counters()).toMatchObject({ requests: 1_000, allowed: 1_000, infrastructure: 0 })
+  }, 60_000)
+
   it("posts nothing, with a length that says so", async () => {
     const ran = await curl("-X", "POST", "-v", "http://plain.test/echo")
     expect(ran.code).toBe(0)

@@ -26,15 +26,17 @@ export interface Exchange {
   readonly turns: Turns
   readonly idleMs: number
   readonly off: RulesOff
+  /** the upstream's connection may serve another request afterwards */
+  readonly keep: boolean
   /** looks at the body before it goes upstream */
   readonly scanner?: BodyScanner
 }
 
 export type ForwardResult =
   /** answered in full: the client connection may carry another request */
-  | { readonly state: "answered"; readonly reusable: boolean }
-  /** nothing was sent to the client yet */
-  | { readonly state: "failed"; readonly code: ReasonCode }
+  | { readonly state: "answered"; readonly reusable: boolean; readonly kept?: boolean }
+  /** nothing was sent to the client yet; `unanswered`: the upstream's connection closed without a byte of an answer */
+  | { readonly state: "failed"; readonly code: ReasonCode; readonly unanswered?: boolean }
   /** nothing was sent to the client yet, and why is recorded already */
   | { readonly state: "refused"; readonly verdict: Verdict }
   /** part of an answer was sent, or the client is gone; both sockets are closed */
@@ -46,7 +48,7 @@ export type ForwardResult =
 export type Answer =
   | { readonly kind: "response"; readonly response: IncomingMessage }
   | { readonly kind: "upgrade"; readonly response: IncomingMessage; readonly early: Buffer }
-  | { readonly kind: "failed"; readonly code: ReasonCode }
+  | { readonly kind: "failed"; readonly code: ReasonCode; readonly unanswered?: boolean }
 
 /** How sending the request went. */
 export type Sent = { readonly kind: "sent" } | { readonly kind: "failed"; readonly code: ReasonCode }

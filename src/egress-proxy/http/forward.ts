@@ -1,5 +1,5 @@
 /**
- * One request to one vetted upstream socket, and its response back.
+ * One request to one vetted upstream socket, and its response back. The socket is closed with it, unless it is kept.
  *
  * Guarantees: the request line, Host, and framing are written anew; the response is parsed by node:http with its
  * strict parser and a head cap, its framing checked again and written anew. An interim response passes only as the
@@ -30,7 +30,16 @@ export async function forward(exchange: Exchange): Promise<ForwardResult> {
     insecureHTTPParser: false,
     joinDuplicateHeaders: false,
   })
+  // Without an agent Node takes every connection for the last one's.
+  request.shouldKeepAlive = exchange.keep
   request.once("socket", () => upstream.resume())
+  // Node tells when the response was read to its end and the connection can carry another request.
+  let free = false
+  const onFree = () => {
+    free = true
+  }
+  upstream.once("free", onFree)
+  let kept = false
   const onClientGone = () => request.destroy()
   client.once("close", onClientGone)
   const sent = sendBody(request, exchange)
@@ -42,26 +51,29 @@ export async function forward(exchange: Exchange): Promise<ForwardResult> {
     ])
     if (first.kind === "failed") {
       request.destroy()
-      return passage.refusal === undefined ? { state: "failed", code: first.code } : unsent(passage)
+      return passage.refusal === undefined ? { ...first, state: "failed" } : unsent(passage)
     }
     if (first.kind === "upgrade") return await upgrade(exchange, first)
-    return await respond(first.response, exchange, sent)
+    const result = await respond(first.response, exchange, sent)
+    kept = exchange.keep && free && result.state === "answered" && result.reusable && !passage.finished
+    return kept ? { ...result, state: "answered", reusable: true, kept } : result
   } finally {
     client.off("close", onClientGone)
+    upstream.off("free", onFree)
     passage.finish()
-    upstream.destroy()
+    if (!kept) upstream.destroy()
     source.interrupt()
     await sent
   }
 }
 
-function upstreamHeaders({ head, framing, host, headers, off }: Exchange): Header[] {
+function upstreamHeaders({ head, framing, host, headers, off, keep }: Exchange): Header[] {
   const lines: Header[] = [["Host", host], ...headers]
   if (framing.body.kind === "none" && !off.has("method.empty-body")) lines.push(...emptyBody(head.method))
   if (framing.body.kind === "bytes") lines.push(["Content-Length", String(framing.body.length)])
   if (framing.body.kind === "chunked") lines.push(["Transfer-Encoding", "chunked"])
   if (framing.websocket) lines.push(["Connection", "Upgrade"], ["Upgrade", "websocket"])
-  else lines.push(["Connection", "close"])
+  else lines.push(["Connection", keep ? "keep-alive" : "close"])
   return lines
 }
 
@@ -88,9 +100,12 @@ function answered(request: ClientRequest, exchange: Exchange, sent: Promise<Sent
         request.destroy()
       }, limits.responseHeadMs)
     })
-    const fail = () => settle({ kind: "failed", code: timedOut ? "upstream_timeout" : "upstream_error" })
+    const fail = (error?: NodeJS.ErrnoException) => {
+      const unanswered = !timedOut && interim === 0 && error?.code?.startsWith("HPE_") !== true
+      settle({ kind: "failed", code: timedOut ? "upstream_timeout" : "upstream_error", unanswered })
+    }
     request.on("error", fail)
-    request.on("close", fail)
+    request.on("close", () => fail())
     request.on("information", ({ statusCode }) => {
       interim += 1
       if (interim > limits.interimResponses) {

@@ -2,8 +2,8 @@
  * The requests of one HTTP connection, one after the other, each judged from scratch.
  *
  * Guarantees: a request is read, judged, answered or forwarded, and only then is the next one looked at; what was
- * allowed once gives the next request nothing. A refusal closes the connection, so that what was sent ahead of it costs
- * nothing, and each is judged in its turn. Ends when the client does.
+ * allowed once gives the next request nothing but a connection that is open already. A refusal of the grammar closes the connection; a refusal of policy
+ * keeps it only when there is no body to skip. Ends when the client does.
  * The forwarder and what it needs of Node are loaded with the first request that is forwarded: most calls make none.
  */
 import type { Authority } from "../authority.ts"
@@ -16,6 +16,8 @@ import type { forward as Forward } from "./forward.ts"
 import { passedHeaders } from "./framing.ts"
 import { type RequestHead, valuesOf } from "./head.ts"
 import { isSafe, type Judged, judgeRequest } from "./judge.ts"
+import { createKeptUpstreams, type KeptUpstreams } from "./kept.ts"
+import { isSafeMethod } from "./method.ts"
 import { readHead } from "./read-head.ts"
 import { hostHeader } from "./target.ts"
 
@@ -39,6 +41,7 @@ type Step = "next" | "over"
 
 export async function serveHttp(options: SessionOptions): Promise<void> {
   const { gate, source, inside } = options
+  const kept = createKeptUpstreams(gate.limits.keptUpstreams, gate.limits.keptMs)
   let spare = inside?.opened
   const drop = (opened: Open | undefined) => {
     opened?.passage.finish()
@@ -69,10 +72,12 @@ export async function serveHttp(options: SessionOptions): Promise<void> {
         return await options.onConnect(judged.authority)
       }
       if (judged.kind === "refused") drop(opened)
-      step = judged.kind === "refused" ? await answerJudged(options, judged) : await exchange(options, judged, opened)
+      step =
+        judged.kind === "refused" ? await answerJudged(options, judged) : await exchange(options, judged, opened, kept)
     }
   } finally {
     drop(spare)
+    kept.close()
     if (!source.destroyed) await linger(source, Buffer.alloc(0), gate.limits)
   }
 }
@@ -83,14 +88,20 @@ async function exchange(
   options: SessionOptions,
   judged: Extract<Judged, { kind: "exchange" }>,
   opened: Open | undefined,
+  kept: KeptUpstreams,
 ): Promise<Step> {
   const { gate, source } = options
   const { authority, head, framing } = judged
   const { off, source: policy, substitutions } = gate.policy
   const protocol: Protocol = framing.websocket ? "websocket" : "http"
   const report = policy.readOnlyHttp === "report" && !isSafe(head, framing, judged.path, off) ? "read_only" : undefined
-  const through = opened ?? (await gate.open({ protocol, target: authority, client: source, report }))
-  if (!through.ok) return refuseAndClose(options, through.verdict, head)
+  const request = { protocol, target: authority, client: source, report } as const
+  const waiting = opened === undefined && !framing.websocket ? kept.take(authority, gate.generation) : undefined
+  const through = opened ?? (waiting === undefined ? await gate.open(request) : gate.again(request, waiting))
+  if (!through.ok) {
+    waiting?.upstream.destroy()
+    return refuseAndClose(options, through.verdict, head)
+  }
   // The tunnel's own allow was recorded before this request was seen.
   if (opened !== undefined && report !== undefined) {
     const { address, grant } = opened
@@ -99,21 +110,36 @@ async function exchange(
   const { placeholders } = substitutions
   using scanner = placeholders.length === 0 ? undefined : await scannerFor(placeholders, head)
   const { forward } = await (forwarding ??= import("./forward.ts"))
-  const result = await forward({
+  const { generation } = gate
+  const words = {
     source,
     head,
     framing,
     path: judged.path,
     host: hostHeader(authority, 80),
     headers: passedHeaders(head.headers, off),
-    upstream: through.upstream,
-    passage: through.passage,
     limits: gate.limits,
     turns: gate.turns,
     idleMs: policy.budgets.idleTimeoutMs,
     off,
+    keep: framing.keepAlive && !framing.websocket,
     ...(scanner !== undefined && { scanner }),
-  })
+  }
+  let carried: Open = through
+  let result = await forward({ ...words, upstream: carried.upstream, passage: carried.passage })
+  const again = result.state === "failed" && result.unanswered === true && waiting !== undefined
+  if (again && framing.body.kind === "none" && isSafeMethod(head.method) && !source.destroyed) {
+    // The connection died while it was kept. Only what can be sent twice is.
+    const fresh = await gate.open({ ...request, quiet: true })
+    if (!fresh.ok) return refuseAndClose(options, fresh.verdict, head)
+    carried = fresh
+    result = await forward({ ...words, upstream: carried.upstream, passage: carried.passage })
+  }
+  if (result.state === "answered" && result.kept === true) {
+    if (generation === gate.generation)
+      kept.keep(authority, { upstream: carried.upstream, address: carried.address, generation })
+    else carried.upstream.destroy()
+  }
   if (result.state === "answered") return result.reusable ? "next" : "over"
   if ((result.state !== "failed" && result.state !== "refused") || source.destroyed) return "over"
   const { rule } = through.grant
