@@ -180,8 +180,8 @@ sys.exit(child.wait())`
     expect(ended.code).toBe(1)
     expect(envelopeOf(ended)).toMatchObject({
       error: {
-        message: expect.stringMatching(/^the connection to undeclared\.example\.org:443 was stopped/),
-        hint: expect.stringContaining("add `undeclared.example.org` to `network.egress`"),
+        message: expect.stringMatching(/^undeclared\.example\.org:443 is not a declared host/),
+        hint: expect.stringContaining('add "undeclared.example.org:443" to `network.egress`'),
       },
       denied: [{ target: "undeclared.example.org:443", message: expect.anything(), hint: expect.anything() }],
     })

@@ -4,7 +4,7 @@
  * Guarantees: every denial of an envelope has both; a failure of the tool that came with a denial says the denial
  * first, so that nobody takes it for the answer of a site or a fault of the tool. Codes are left as they are. Pure.
  */
-import { reasons as egressReasons } from "../../egress-proxy/reasons.ts"
+import { explainDenial } from "../../egress-proxy/explain.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import type { Failure } from "../invoke/failure.ts"
 import type { ReportedDenial } from "../types.ts"
@@ -15,13 +15,6 @@ interface Words {
 }
 type Tell = (target: string) => Words
 
-/** `host:port` as an entry of `network.egress`: the usual ports go without saying. */
-const entryFor = (target: string): string => target.replace(/:(?:443|80)$/, "")
-
-const declareHost: Tell = (target) => ({
-  message: `the connection to ${target} was stopped: the driver does not declare that host`,
-  hint: `if the tool needs it, add \`${entryFor(target)}\` to \`network.egress\` of the driver`,
-})
 const limit =
   (what: string, field: string): Tell =>
   (target) => ({
@@ -29,17 +22,8 @@ const limit =
     hint: `let it do less, or raise the limit: \`limits.${field}\` in caisson.yaml, and what the driver declares`,
   })
 
-/** Reasons that the proxy's own table leaves open, by layer. */
+/** What the sandbox itself stops, by layer and reason; dials are explained where they are judged. */
 const own: Readonly<Record<string, Tell>> = {
-  "egress host_not_allowed": declareHost,
-  "egress port_not_allowed": (target) => ({
-    message: `the connection to ${target} was stopped: the driver declares the host, but not this port`,
-    hint: `if the tool needs it, add \`${target}\` to \`network.egress\` of the driver`,
-  }),
-  "egress address_not_allowed": (target) => ({
-    message: `a dial to ${target} was stopped: it came from no declared name`,
-    hint: "let the program connect by name, and declare the name in `network.egress` of the driver",
-  }),
   "egress attempts_unnamed": () => ({
     message: "the tool tried to reach more targets than the record holds",
     hint: "declare the hosts that the tool needs in `network.egress`, and find out what the others are",
@@ -59,11 +43,11 @@ const own: Readonly<Record<string, Tell>> = {
 const wordsFor = ({ layer, reason, target }: Denial): Words => {
   const tell = own[`${layer} ${reason}`]
   if (tell !== undefined) return tell(target)
-  const row =
-    layer === "egress" && Object.hasOwn(egressReasons, reason) ? egressReasons[reason as "internal"] : undefined
-  return row === undefined
-    ? { message: `${target} was stopped: ${reason}`, hint: "compare what the tool does with what its driver declares" }
-    : { message: `a request to ${target} was stopped: ${row.text}`, hint: row.hint }
+  if (layer === "egress") return explainDenial({ reason, target })
+  return {
+    message: `${target} was stopped: ${reason}`,
+    hint: "compare what the tool does with what its driver declares",
+  }
 }
 
 export const tellDenials = (denied: readonly Denial[]): readonly ReportedDenial[] =>
@@ -77,15 +61,26 @@ const isOfTheTool = ({ code }: Failure): boolean =>
 const suspect = (denied: readonly Denial[]): Denial | undefined =>
   denied.findLast(({ layer }) => layer === "egress") ?? denied.at(-1)
 
+/** A declared host that could not be reached, where no denial explains the failure. */
+const unreachable = ({ details }: Failure): Words | undefined => {
+  const [first] = Array.isArray(details["unreachable"]) ? (details["unreachable"] as readonly Partial<Words>[]) : []
+  return first?.message === undefined ? undefined : { message: first.message, hint: first.hint ?? "" }
+}
+
 export const blameDenial = (failure: Failure, denied: readonly Denial[]): Failure => {
+  if (!isOfTheTool(failure)) return failure
   const denial = suspect(denied)
-  if (denial === undefined || !isOfTheTool(failure)) return failure
-  const { message, hint } = wordsFor(denial)
-  const { layer, reason, target } = denial
+  const cause = denial === undefined ? unreachable(failure) : wordsFor(denial)
+  if (cause === undefined) return failure
   return {
     ...failure,
-    message: `${message}; that is probably why the tool failed: ${failure.message}`,
-    hint,
-    details: { ...failure.details, probable_cause: { layer, reason, target } },
+    message: `${cause.message}; that is probably why the tool failed: ${failure.message}`,
+    hint: cause.hint,
+    details: {
+      ...failure.details,
+      ...(denial === undefined
+        ? {}
+        : { probable_cause: { layer: denial.layer, reason: denial.reason, target: denial.target } }),
+    },
   }
 }

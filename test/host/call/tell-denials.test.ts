@@ -38,9 +38,9 @@ describe("each denial of an envelope", () => {
   test("names the host in the message and the line to write in the hint", () => {
     const [told] = tellDenials([denial("egress", "host_not_allowed")])
     expect(told?.message).toContain("api.bad.test:443")
-    expect(told?.hint).toContain("`api.bad.test` to `network.egress`")
+    expect(told?.hint).toContain('"api.bad.test:443" to `network.egress`')
     const [odd] = tellDenials([denial("egress", "host_not_allowed", "api.bad.test:8443")])
-    expect(odd?.hint).toContain("`api.bad.test:8443`")
+    expect(odd?.hint).toContain('"api.bad.test:8443"')
   })
 })
 
@@ -49,7 +49,7 @@ describe("a failure that came with a denial", () => {
     "%s says the denial first, with its fix, and keeps code and details",
     (code) => {
       const told = blameDenial(failure(code), [denial("egress", "host_not_allowed")])
-      expect(told.message).toMatch(/^the connection to api\.bad\.test:443 was stopped.*probably.*403$/)
+      expect(told.message).toMatch(/^api\.bad\.test:443 is not a declared host.*probably.*403$/)
       expect(told.hint).toContain("network.egress")
       expect(told).toMatchObject({
         code,
@@ -73,6 +73,17 @@ describe("a failure that came with a denial", () => {
       expect(blameDenial(failure(code), [denial("egress", "host_not_allowed")])).toEqual(failure(code))
     },
   )
+
+  test("a declared host that could not be reached is told where nothing was denied", () => {
+    const failed = {
+      ...failure("curl:http_error"),
+      details: { unreachable: [{ message: "good.test:443 refused", hint: "h" }] },
+    }
+    expect(blameDenial(failed, [])).toMatchObject({
+      message: expect.stringMatching(/^good\.test:443 refused;/),
+      hint: "h",
+    })
+  })
 
   test("without a denial nothing is blamed", () => {
     expect(blameDenial(failure("upstream_error"), [])).toEqual(failure("upstream_error"))
