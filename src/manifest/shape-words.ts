@@ -1,5 +1,6 @@
 /** Words for what a schema found: one finding per fault, with the rule's stable name and what to write instead. */
 import type { ErrorObject } from "ajv"
+import { asIn } from "./field-examples.ts"
 import { joinPath, nearest, shown } from "./diagnostics.ts"
 
 const noun = (type: unknown): string => {
@@ -62,7 +63,7 @@ export function finding(error: ErrorObject, path: string): Finding {
         rule: "missing-field",
         path: missing,
         message: `\`${missing}\` is missing`,
-        fix: `add \`${String(params["missingProperty"])}:\``,
+        fix: `add \`${String(params["missingProperty"])}:\`${asIn(missing)}`,
       }
     }
     case "additionalProperties": {
@@ -98,14 +99,14 @@ export function finding(error: ErrorObject, path: string): Finding {
         rule: "wrong-type",
         path,
         message: `${field} must be ${noun(params["type"])}, not \`${shown(error.data, 40)}\``,
-        fix: fixText ?? `write ${noun(params["type"])}`,
+        fix: fixText ?? `write ${noun(params["type"])}${asIn(path, params["type"])}`,
       }
     case "pattern":
       return {
         rule: "bad-value",
         path,
         message: `${field} is \`${shown(error.propertyName ?? error.data, 60)}\`, which has the wrong form`,
-        fix: fixText ?? `match ${String(params["pattern"])}`,
+        fix: fixText ?? `match ${String(params["pattern"])}${asIn(path)}`,
       }
     case "anyOf":
     case "oneOf":
