@@ -97,13 +97,17 @@ const removeTree = (dir: string): void => {
     // Busy (a live host's) or gone already: the next start sweeps again.
   }
 }
+/** How long a killed tree may take to leave its group: on a busy machine seconds. Then the next start sweeps it. */
+const emptyWithinMs = 10_000
 /** Remove a host's groups once their last process is gone, which the kernel may take a moment over. */
 export const removeGroups = async (folders: readonly string[]): Promise<void> => {
-  for (let tries = 0; tries < 100; tries += 1) {
+  const end = Date.now() + emptyWithinMs
+  for (let pause = 5; ; pause = Math.min(pause * 2, 100)) {
     const left = folders.filter((folder) => existsSync(folder))
     if (left.length === 0) return
     left.forEach(removeTree)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    if (Date.now() > end) return
+    await new Promise((resolve) => setTimeout(resolve, pause))
   }
 }
 /** Groups are named after the host process; those whose process is gone are ours to remove. */
