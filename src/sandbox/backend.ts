@@ -153,8 +153,8 @@ export interface ExitedSandbox extends AsyncDisposable {
   readonly home?: WriteSet
   /** Keep that, all of it or nothing, whatever becomes of the workspace's layer. Before `commit` and `discard`. */
   keepHome(): Promise<CommitResult>
-  /** Write the layer to the workspace, all of it or nothing. */
-  commit(): Promise<CommitResult>
+  /** Write the layer to the workspace, all of it or nothing. `cancel` ends a wait for another commit, and no more. */
+  commit(cancel?: AbortSignal): Promise<CommitResult>
   /** Throw the layer away. Also what disposing does. */
   discard(): Promise<void>
 }

@@ -122,7 +122,7 @@ describe.skipIf(!isRoot)("a workspace of another user's, on another file system 
       expect(secrets()).toEqual(was)
       expect(ends["ok"] ?? 0, JSON.stringify(ends)).toBeGreaterThan(0)
       expect(swaps()).toBeGreaterThanOrEqual(SWAPS)
-      await recoverWorkspace({ workspace, txRoots: [join(data, "tx")] })
+      await recoverWorkspace({ workspace, txRoot: join(data, "tx") })
       const kept = readdirSync(workspace).filter((name) => /^[ab]\d/.test(name))
       for (const name of kept) expect(statSync(join(workspace, name)).uid).toBe(OWNER)
       expect(secrets()).toEqual(was)

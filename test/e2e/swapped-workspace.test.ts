@@ -1,8 +1,11 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync } from "node:fs"
+import { closeSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { createHost } from "../../src/host/index.ts"
 import type { ExitedSandbox, SandboxBackend } from "../../src/sandbox/backend.ts"
+import { withFolderLock } from "../../src/sandbox/effects/commit/lock.ts"
+import { openTxRoot } from "../../src/sandbox/effects/commit/tx-root.ts"
+import { folderKey, lookAt } from "../../src/sandbox/folder.ts"
 import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
 import { fixtureTools, openWorld, type World } from "./host-world.ts"
 
@@ -85,6 +88,42 @@ describe("a workspace whose parent is swapped for a link", () => {
     expect(stolen).toEqual([])
     expect(envelope).toMatchObject({ ok: false, error: { message: expect.stringContaining("moved or replaced") } })
     expect(own).toEqual([])
+  })
+})
+
+describe("a commit that waits for another one on the same workspace", () => {
+  it("hears that its call was cancelled, and commits nothing", async () => {
+    await using world = await openWorld()
+    await using real = createNamespaceBackend({ data: world.data })
+    const cancel = new AbortController()
+    const config = join(world.folder, "caisson.yaml")
+    // The driver's version is known by then.
+    await world.host.why({ tool: "fixture.act", workspace: world.workspace })
+    const root = openTxRoot(join(world.data, "tx"))
+    try {
+      const held = Promise.withResolvers<void>()
+      let locked: Promise<void> = Promise.resolve()
+      const started = during(real, {
+        prepared: () => {
+          locked = withFolderLock(root, folderKey(lookAt(world.workspace)), {}, () => held.promise)
+        },
+        exited: () => setImmediate(() => cancel.abort()),
+      })
+      await using other = await createHost({ data: world.data, manifests: [fixtureTools], config, backend: started })
+      const envelope = await other.call({
+        tool: "fixture.act",
+        input: { verb: "write", args: ["notes/a.txt", "x"] },
+        workspace: world.workspace,
+        approve: true,
+        signal: cancel.signal,
+      })
+      held.resolve()
+      await locked
+      expect(envelope).toMatchObject({ ok: false, error: { code: "cancelled" } })
+      expect(readdirSync(join(world.workspace, "notes"))).toEqual(["old.txt"])
+    } finally {
+      closeSync(root)
+    }
   })
 })
 

@@ -22,12 +22,14 @@ export const settle = async (judged: Judged): Promise<Settled> => {
     effects,
     plan,
     attempt: { exited },
+    signal,
+    timeout,
   } = judged
   if (!verdict.ok || plan) {
     await exited.discard()
     return { end: verdict, effects }
   }
-  const done = await exited.commit()
+  const done = await exited.commit(AbortSignal.any([signal, AbortSignal.timeout(timeout.ms)]))
   if (done.ok) return { end: verdict, effects: effects.map((effect) => ({ ...effect, committed: true })) }
   if (done.reason === "conflict")
     return {
@@ -48,6 +50,11 @@ export const settle = async (judged: Judged): Promise<Settled> => {
         hint: "make another call on the workspace, then look at it",
         details: { commit: "unknown" },
       },
+      effects,
+    }
+  if (signal.aborted)
+    return {
+      end: { ok: false, code: "cancelled", message: `${done.message}; nothing was committed`, details: {} },
       effects,
     }
   return {

@@ -45,6 +45,10 @@ const open = (wanted: string): Step<OpenFolder> => {
     if (code === "ENOTDIR") return refuse("not_found", `the workspace ${wanted} is not a folder`, "name a folder")
     return refuse("not_found", `there is no folder ${wanted} to use as the workspace`, "name a folder that exists")
   }
+  if (folder.path.includes("\uFFFD")) {
+    folder[Symbol.dispose]()
+    return refuse("not_found", `the workspace ${wanted} has a path that is not UTF-8`, "rename the folder")
+  }
   try {
     accessSync(folder.here, constants.R_OK | constants.X_OK)
     return { ok: true, value: folder }

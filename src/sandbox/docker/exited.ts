@@ -57,7 +57,7 @@ export class Exited implements ExitedSandbox {
     if (this.#settled) throw new Error("this sandbox was settled already")
     return "keepHome" in this.#layers ? this.#layers.keepHome() : UNSEEN
   }
-  async commit(): Promise<CommitResult> {
+  async commit(cancel?: AbortSignal): Promise<CommitResult> {
     if (this.#settled) throw new Error("this sandbox was settled already")
     const layers = this.#layers
     if (!("commit" in layers)) {
@@ -66,7 +66,7 @@ export class Exited implements ExitedSandbox {
     }
     this.#settled = true
     try {
-      return await layers.commit()
+      return await layers.commit(cancel)
     } finally {
       this.#drop()
     }

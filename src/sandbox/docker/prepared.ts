@@ -57,7 +57,7 @@ const attach = async (options: PreparedOptions, workspace: FolderIdentity): Prom
     identity: { uid: user, gid: user },
     owners,
     blank,
-    transactions: await options.transactions.forCall(workspace.path, profile.home?.dir),
+    transactions: await options.transactions.forCall(profile.home?.dir),
   })
   try {
     const { paths } = layers

@@ -73,7 +73,8 @@ export interface SealedLayers {
   readonly home?: WriteSet
   /** The home settles by itself, before the workspace does. */
   keepHome(): Promise<CommitResult>
-  commit(): Promise<CommitResult>
+  /** `cancel` ends a wait for another commit, and no more. */
+  commit(cancel?: AbortSignal): Promise<CommitResult>
   discard(): void
 }
 
@@ -93,6 +94,7 @@ const commitTracked = (
   { folder, layer: { upper, xattrPrefix }, since, txRoot }: Tracked,
   writeSet: WriteSet,
   only?: (path: string) => boolean,
+  signal?: AbortSignal,
 ): Promise<CommitResult> =>
   commitLayer({
     workspace: folder,
@@ -101,6 +103,7 @@ const commitTracked = (
     txRoot,
     since,
     xattrPrefix,
+    signal,
     ...(only === undefined ? {} : { only }),
   })
 
@@ -122,9 +125,9 @@ const sealed = async (slot: Slot, workspace: Tracked, home: Tracked | undefined,
       if (home === undefined || homeWrites === undefined) return { ok: true }
       return commitTracked(home, homeWrites, keep)
     },
-    async commit() {
+    async commit(cancel) {
       try {
-        return await commitTracked(workspace, writes)
+        return await commitTracked(workspace, writes, undefined, cancel)
       } finally {
         slot.dispose()
       }

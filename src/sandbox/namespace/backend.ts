@@ -86,10 +86,19 @@ class Exited implements ExitedSandbox {
       return { ok: false, reason: error instanceof LauncherGone ? "failed" : "unknown", message }
     }
   }
-  async commit(): Promise<CommitResult> {
+  async commit(cancel?: AbortSignal): Promise<CommitResult> {
     if (this.#settled) throw new Error("this sandbox was settled already")
     this.#settled = true
-    return this.#write("commit")
+    const onCancel = (): void =>
+      void this.#launched.ask({ op: "cancel", sandbox: this.#sandbox }).catch(() => undefined)
+    cancel?.addEventListener("abort", onCancel, { once: true })
+    try {
+      const written = this.#write("commit")
+      if (cancel?.aborted === true) onCancel()
+      return await written
+    } finally {
+      cancel?.removeEventListener("abort", onCancel)
+    }
   }
   async discard(): Promise<void> {
     if (this.#settled) return
@@ -149,7 +158,7 @@ class Prepared implements PreparedSandbox {
       void this.#launched.ask({ op: "cancel", sandbox: this.#sandbox }).catch(() => undefined)
     cancel.addEventListener("abort", onCancel, { once: true })
     try {
-      const transactions = await this.#transactions.forCall(folder.path, this.#home)
+      const transactions = await this.#transactions.forCall(this.#home)
       const asked = this.#launched.ask({
         op: "run",
         sandbox: this.#sandbox,

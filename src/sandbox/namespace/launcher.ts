@@ -319,10 +319,10 @@ class Launcher {
   }
 
   async commit(id: number): Promise<CommitResult> {
-    const { sealed } = this.#known(id)
+    const { sealed, cancel } = this.#known(id)
     if (sealed === undefined) throw new Error("commit before the sandbox ended")
     try {
-      return await sealed.commit()
+      return await sealed.commit(cancel.signal)
     } finally {
       this.discard(id)
     }

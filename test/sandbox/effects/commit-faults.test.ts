@@ -35,7 +35,7 @@ describe("a commit that fails half-way", () => {
         const committed = seen.includes("done")
         expect(result.ok, `${code} at ${seen.at(-1)}`).toBe(committed)
         if (!committed) expect(listTree(layers.workspace, { times: true })).toEqual(was)
-        await recoverWorkspace({ workspace: layers.workspace, txRoots: [layers.txRoot] })
+        await recoverWorkspace({ workspace: layers.workspace, txRoot: layers.txRoot })
         expect(existsSync(layers.txRoot) ? readdirSync(layers.txRoot) : []).toEqual([])
       }
     }
@@ -50,7 +50,7 @@ describe("a commit that fails half-way", () => {
       },
     })
     expect(result).toMatchObject({ ok: false, reason: "unknown", message: expect.stringContaining("next call") })
-    expect(await recoverWorkspace({ workspace: layers.workspace, txRoots: [layers.txRoot] })).toEqual({
+    expect(await recoverWorkspace({ workspace: layers.workspace, txRoot: layers.txRoot })).toEqual({
       finished: 0,
       undone: 1,
       foreign: [],
@@ -68,7 +68,7 @@ describe("recovery", () => {
       },
     })
   }
-  const recover = (layers: PlainLayers) => recoverWorkspace({ workspace: layers.workspace, txRoots: [layers.txRoot] })
+  const recover = (layers: PlainLayers) => recoverWorkspace({ workspace: layers.workspace, txRoot: layers.txRoot })
 
   it("leaves a file alone that another program wrote after the crash, keeps the old one aside and reports it", async () => {
     using layers = new PlainLayers(files)
@@ -110,7 +110,7 @@ describe("recovery", () => {
     await crashed(layers)
     const other = join(layers.base, "other")
     mkdirSync(other)
-    expect(await recoverWorkspace({ workspace: other, txRoots: [layers.txRoot] })).toEqual({
+    expect(await recoverWorkspace({ workspace: other, txRoot: layers.txRoot })).toEqual({
       finished: 0,
       undone: 0,
       foreign: [],

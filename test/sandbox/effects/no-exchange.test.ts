@@ -58,7 +58,7 @@ describe("a file system that cannot exchange two names", () => {
           },
         })
         expect(result.ok).toBe(false)
-        await recoverWorkspace({ workspace: layers.workspace, txRoots: [layers.txRoot] })
+        await recoverWorkspace({ workspace: layers.workspace, txRoot: layers.txRoot })
         expect(listTree(layers.workspace, { times: true }), `step ${step}, undo ${undone}`).toEqual(was)
       }
     }

@@ -86,7 +86,7 @@ describe("a transaction in the data folder that cannot be understood", () => {
     mkdirSync(join(at, "slots"), { recursive: true })
     plant[why]?.(at)
     const was = listTree(layers.workspace, { times: true })
-    const recover = () => recoverWorkspace({ workspace: layers.workspace, txRoots: [layers.txRoot] })
+    const recover = () => recoverWorkspace({ workspace: layers.workspace, txRoot: layers.txRoot })
     const found = await recover()
     expect(found).toMatchObject({
       undone: 0,

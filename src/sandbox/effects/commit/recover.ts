@@ -29,7 +29,7 @@ export interface Recovery {
 
 export interface RecoverOptions extends LockOptions {
   readonly workspace: string | OpenFolder
-  readonly txRoots: readonly string[]
+  readonly txRoot: string
   /** called at every step that a crash could follow */
   readonly failpoint?: (name: string) => void
 }
@@ -40,19 +40,17 @@ export const recoverWorkspace = async (options: RecoverOptions): Promise<Recover
   const found: Found = { finished: 0, undone: 0, foreign: [], malformed: [] }
   using own = typeof options.workspace === "string" ? openFolder(options.workspace) : undefined
   const folder = own ?? (options.workspace as OpenFolder)
-  for (const txRoot of options.txRoots) {
-    const root = findTxRoot(txRoot)
-    if (root === undefined) continue
-    try {
-      if (isQuiet(root, folderKey(folder.identity))) continue
-      await withFolderLock(root, folderKey(folder.identity), options, async () =>
-        recoverLocked(root, txRoot, folder, options.failpoint ?? (() => {}), found),
-      )
-    } finally {
-      closeSync(root)
-    }
+  const root = findTxRoot(options.txRoot)
+  if (root === undefined) return found
+  try {
+    if (isQuiet(root, folderKey(folder.identity))) return found
+    await withFolderLock(root, folderKey(folder.identity), options, async () =>
+      recoverLocked(root, options.txRoot, folder, options.failpoint ?? (() => {}), found),
+    )
+    return found
+  } finally {
+    closeSync(root)
   }
-  return found
 }
 
 const isQuiet = (root: number, key: string): boolean => {

@@ -11,8 +11,7 @@ import { mkdirat, openat2Beneath } from "../../syscalls.ts"
 import { errorCode, openRoot } from "../beneath.ts"
 
 /** Where the transactions of this data folder are, whatever folder they are for. */
-export const chooseTxRoot = (_folder: string, dataDir: string): string => join(dataDir, "tx")
-export const possibleTxRoots = (folder: string, dataDir: string): string[] => [chooseTxRoot(folder, dataDir)]
+export const txRootOf = (dataDir: string): string => join(dataDir, "tx")
 
 const me = (): number => process.geteuid?.() ?? 0
 
