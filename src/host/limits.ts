@@ -21,7 +21,7 @@ export const callLimits = Object.freeze({
   wallMs: limit("the contract's timeout_ms", 30_000, "the tree is killed; timeout"),
   memoryBytes: limit("the sandbox", 1024 * MiB, "the kernel kills the tree; limit_exceeded"),
   pids: limit("the sandbox", 256, "fork fails with EAGAIN; reported as a denial"),
-  diskBytes: limit("the sandbox", 1024 * MiB, "writes fail with ENOSPC; limit_exceeded"),
+  diskBytes: limit("the sandbox", 1024 * MiB, "the tree is killed, or fails at the end of its count; limit_exceeded"),
   outputBytes: limit(
     "the sandbox",
     8 * MiB,

@@ -151,7 +151,7 @@ export class DockerBackend implements SandboxBackend {
         profile,
         filter: this.#filter(profile.executables.children),
         owners: station.owners,
-        place: station.layers.place,
+        place: station.layers,
         watch: station.watch,
         blank: station.ground.dir,
         transactions: this.#transactions,

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { ControlReport, SandboxBackend, SandboxProfile, Unavailable } from "../backend.ts"
 import { examine } from "../examine.ts"
+import { placeReport } from "../layers/prove-place.ts"
 import { containerCanaries, parseContainerFindings } from "./canaries.ts"
 import type { Station } from "./station.ts"
 
@@ -88,5 +89,10 @@ export const examineControls = async (
 ): Promise<readonly ControlReport[]> => {
   if ("ok" in station)
     return [{ control: station.control, state: "absent", evidence: station.message, fix: station.fix }]
-  return [...facts(station), ...(await examine(backend)), ...(await examineContainer(backend))]
+  return [
+    ...facts(station),
+    placeReport(station.layers),
+    ...(await examine(backend)),
+    ...(await examineContainer(backend)),
+  ]
 }

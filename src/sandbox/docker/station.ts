@@ -12,7 +12,8 @@ import type { Executables, Unavailable } from "../backend.ts"
 import { holdUsers, Users } from "../identities.ts"
 import { currentNetwork } from "../namespace/netns.ts"
 import { OwnerMaps } from "../layers/overlay.ts"
-import { type LayerStore, openLayerStore } from "../layers/store.ts"
+import { provePlace } from "../layers/prove-place.ts"
+import { type LayerPlace, openLayerStore } from "../layers/store.ts"
 import { type ContainerRoot, LABEL, type RootMaker } from "./container-spec.ts"
 import { discoverEngine, type Endpoint, parseHost } from "./discovery.ts"
 import { type Engine, type EngineInfo, openEngine, type Outcome } from "./engine.ts"
@@ -31,7 +32,7 @@ export interface Station {
   readonly removals: Removals
   readonly ground: Ground
   readonly owners: OwnerMaps
-  readonly layers: LayerStore
+  readonly layers: LayerPlace
   readonly watch: EngineWatch
   readonly users: Users
   readonly ownUsers: boolean
@@ -200,7 +201,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
     removals,
     ground,
     owners,
-    layers,
+    layers: provePlace(layers.place, true),
     watch,
     users: new Users(held),
     ownUsers: held.own,

@@ -1,6 +1,7 @@
 /** What `doctor` says of this backend: the facts of the machine, then the canaries. */
 import type { ControlReport, SandboxBackend } from "../backend.ts"
 import { examine } from "../examine.ts"
+import { placeReport } from "../layers/prove-place.ts"
 import type { Launched } from "./launch.ts"
 import type { Refusal } from "./protocol.ts"
 
@@ -44,5 +45,5 @@ export const examineControls = async (
           : "sandboxes are this user's: calls can use up each other's inotify instances (half of the user's), pipe memory and keys",
         fix: facts.privileged ? "make /run/caisson-users a folder that only root can write" : "run as root",
       }
-  return [mode, apart, groups, ...(await examine(backend))]
+  return [mode, apart, groups, placeReport(facts.layers), ...(await examine(backend))]
 }

@@ -12,7 +12,7 @@ import module from "node:module"
 import type { Server } from "node:net"
 import { dirname, sep } from "node:path"
 import { fileURLToPath } from "node:url"
-import { type LayerPlace, openLayerStore } from "../layers/store.ts"
+import { openLayerStore } from "../layers/store.ts"
 import { holdUsers } from "../identities.ts"
 import { removeGroups } from "./cgroup.ts"
 import { mountBase } from "./mount-base.ts"
@@ -91,8 +91,6 @@ const needed: readonly { readonly path: string; readonly from: string }[] = [
 export interface Launched {
   readonly facts: LauncherFacts
   readonly pid: number
-  /** where the layers of calls lie */
-  readonly layers: LayerPlace
   ask(request: Request): Promise<Answer>
   /** the listeners handed over for a seat, taken once */
   listeners(seat: number): Map<ListenerRole, Handle>
@@ -261,7 +259,6 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
   return {
     facts: first,
     pid: child.pid as number,
-    layers: store.place,
     ask: (request) =>
       new Promise<Answer>((resolve, reject) => {
         if (ended || !child.connected)

@@ -23,6 +23,7 @@ import {
 import { type Architecture, compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
 import { closeOnExecFrom, MS, mount, prlimit, RLIMIT, SyscallError } from "../syscalls.ts"
+import { provePlace } from "../layers/prove-place.ts"
 import type { LayerPlace } from "../layers/store.ts"
 import { OwnerMaps } from "../layers/overlay.ts"
 import { inotifyShare, type Lease, Users } from "../identities.ts"
@@ -113,7 +114,7 @@ class Launcher {
     this.#ownUsers = options.users !== undefined && options.users.count > 1
     if (!this.#privileged) limitInotify()
     this.#base = options.base
-    this.#layers = options.layers
+    this.#layers = provePlace(options.layers, this.#privileged)
     mount("tmpfs", this.#base, "tmpfs", MS.NOSUID | MS.NODEV | MS.NOEXEC, "size=64m,mode=0755")
     this.#roots = new RootViews(this.#base)
     this.#blank = {
@@ -149,6 +150,7 @@ class Launcher {
       groupsReason: this.#groups.reason,
       controllers: this.#groups.controllers,
       groupFolders: this.#groups.folders,
+      layers: this.#layers,
     }
   }
 

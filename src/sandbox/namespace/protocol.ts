@@ -64,6 +64,8 @@ export interface LauncherFacts {
   readonly groups: "v1" | "v2" | "none"
   readonly groupsReason: string
   readonly controllers: { readonly memory: boolean; readonly pids: boolean; readonly cpu: boolean }
+  /** where layers lie, by what was shown to work */
+  readonly layers: LayerPlace
   /** the host removes these when the launcher is gone */
   readonly groupFolders: readonly string[]
 }

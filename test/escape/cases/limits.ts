@@ -150,7 +150,7 @@ print("finished", flush=True)`,
   fills(
     "files that are deleted and held open count as well",
     `
-for n in range(200):
+for n in range(100):
     for folder in ("/workspace", "/tmp"):
         fill("%s/held%d" % (folder, n), 1); os.unlink("%s/held%d" % (folder, n))
     time.sleep(0.05)
