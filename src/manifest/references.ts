@@ -59,10 +59,19 @@ function checkToolReferences(tool: ToolContract, known: Known): readonly Diagnos
   return report.diagnostics
 }
 
+/** Beside the driver, or from a folder above it, as its folder of manifests is (C-61); the file, or its folder. */
+function leadsToSecrets(from: string, ref: string, files: ReadonlySet<string>): boolean {
+  for (let base = dirname(from); ; base = dirname(base)) {
+    const paths = [join(base, ref), join(base, ".secrets", ref)]
+    if (paths.some((path) => files.has(path) || files.has(join(path, "SECRETS.md")))) return true
+    if (base === dirname(base)) return false
+  }
+}
+
 function checkDriverReferences(driver: DriverContract, known: Known): readonly Diagnostic[] {
   const report = createReport(driver.source.file)
   const ref = driver.auth?.ref
-  if (ref !== undefined && isPathRef(ref) && !known.secretFiles.has(join(dirname(driver.source.file), ref))) {
+  if (ref !== undefined && isPathRef(ref) && !leadsToSecrets(driver.source.file, ref, known.secretFiles)) {
     report.warn(
       "secret-ref-unresolvable",
       "auth.ref",

@@ -32,6 +32,17 @@ describe("buildCatalogue", () => {
       ["duplicate-id", "b/TOOL.md"],
     ])
   })
+  it.each([
+    ["beside the driver", "/m/drivers/d/SECRETS.md", "./SECRETS.md"],
+    ["from the root of the manifests", "/m/secrets/SECRETS.md", "./secrets/SECRETS.md"],
+    ["below the root's .secrets", "/m/.secrets/acme/SECRETS.md", "acme/SECRETS.md"],
+  ])("follows a driver's auth.ref %s", (_, file, ref) => {
+    const secrets = "secrets: [{ slug: a-key, name: A, description: d }]"
+    const front = cliFront({ extra: `auth: { ref: ${ref}, state: { env: [A_KEY] } }` })
+    const driver = load("/m/drivers/d/DRIVER.md", front)
+    expect(rulesOf(driver, load(file, secrets))).toEqual([])
+    expect(rulesOf(driver, load("/m/elsewhere/SECRETS.md", secrets))).toEqual(["secret-ref-unresolvable"])
+  })
   it("counts identical copies once", () => {
     const catalogue = buildCatalogue([load("a/TOOL.md", toolFront()), load("b/TOOL.md", toolFront())])
     expect([catalogue.tools.length, catalogue.diagnostics.length]).toEqual([1, 0])
