@@ -7,7 +7,7 @@
  * the injected functions do (throw, hang, answer nonsense) is an outcome, never an exception.
  * Assumes: `dial` connects to exactly the address it is given (the default one does).
  */
-import { connect, type Socket } from "node:net"
+import { connect, type NetConnectOpts, type Socket } from "node:net"
 import { Duplex } from "node:stream"
 import { type IpAddress, parseIp } from "./address.ts"
 import { parseHost } from "./authority.ts"
@@ -15,6 +15,7 @@ import type { Deadline } from "./deadline.ts"
 import type { Route } from "./decide.ts"
 import { addressVerdict, type CompiledPolicy } from "./policy.ts"
 import type { ReasonCode } from "./reasons.ts"
+import { aheadBytes } from "./turns.ts"
 import type { Dial, Resolve } from "./types.ts"
 
 export type Outcome<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly code: ReasonCode }
@@ -29,7 +30,8 @@ export interface Connector<T> {
 /** One try at one address: connected, or nothing by the deadline. */
 export type Attempt<T> = (address: string, port: number, deadline: Deadline) => Promise<T | undefined>
 
-export const systemDial: Dial = (address, port) => connect({ host: address, port, allowHalfOpen: true, noDelay: true })
+export const systemDial: Dial = (address, port) =>
+  connect({ host: address, port, allowHalfOpen: true, noDelay: true, highWaterMark: aheadBytes } as NetConnectOpts)
 
 /** Rejects when the deadline expires; the work goes on unseen, its late result is handed to `late`. */
 function within<T>(work: Promise<T>, deadline: Deadline, late: (value: T) => void): Promise<T> {

@@ -46,15 +46,19 @@ export function createTurns(mostCost: number): Turns {
   }
 }
 
+/** high-water mark of sockets whose messages are taken apart by Node: little is read ahead of its turn */
+export const aheadBytes = 4_096
+
 /** what handling a piece of a message costs beside its bytes, counted in bytes */
 const pieceCost = 128
-/** pieces held one by one; further ones are put together at once */
-const mostPieces = 256
+/** what is put together at most: what comes beyond stays in the stream, up to its high-water mark */
+const mostPieces = 1_024
 const mostBytes = 65_536
 
 /**
  * What a stream says, put together from the pieces that came while others had their turn: a body that is cut into
- * single bytes is handled as often as one that is not. Throws what the stream fails with, and when it is cut off.
+ * single bytes is handled as often as one that is not. A stream of messages counts what it holds in bytes, not in
+ * pieces, so those that others fill want a low mark (`aheadBytes`). Throws what the stream fails with, and when it is cut off.
  */
 export async function* inTurns(stream: Readable, turns: Turns): AsyncGenerator<Buffer, void> {
   let pieces: Buffer[] = []
@@ -69,8 +73,7 @@ export async function* inTurns(stream: Readable, turns: Turns): AsyncGenerator<B
     pieces.push(piece)
     bytes += piece.length
     count += 1
-    if (pieces.length >= mostPieces) pieces = [Buffer.concat(pieces)]
-    if (bytes >= mostBytes) stream.pause()
+    if (bytes >= mostBytes || count >= mostPieces) stream.pause()
     wake?.()
   }
   const onEnd = (): void => end("end")

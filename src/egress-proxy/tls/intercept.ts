@@ -12,11 +12,11 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { createSecureContext, type SecureContext, TLSSocket } from "node:tls"
+import { createSecureContext, type SecureContext, TLSSocket, type TLSSocketOptions } from "node:tls"
 import { guarded } from "../boundary.ts"
 import { abort, carriesTls } from "../endpoint.ts"
 import type { ReasonCode } from "../reasons.ts"
-import { createTurns, type Turns } from "../turns.ts"
+import { aheadBytes, createTurns, type Turns } from "../turns.ts"
 import type { Verdict } from "../types.ts"
 import type { CallAuthority, Leaf } from "./authority.ts"
 import { deniedResponse } from "./denied.ts"
@@ -115,11 +115,15 @@ export function interceptTls(options: InterceptOptions): Interception {
     verifyCa: options.verifyCa,
     handshakeTimeoutMs: limits.handshakeMs,
   })
-  const tls = new TLSSocket(client as Socket, {
-    isServer: true,
-    secureContext: contextFor(authority.leafFor(name)),
-    ALPNProtocols: ["http/1.1"],
-  })
+  const tls = new TLSSocket(
+    client as Socket,
+    {
+      isServer: true,
+      secureContext: contextFor(authority.leafFor(name)),
+      ALPNProtocols: ["http/1.1"],
+      highWaterMark: aheadBytes,
+    } as TLSSocketOptions,
+  )
   carriesTls(client, tls)
   let end: InterceptEnd = { end: "closed" }
   let secured = false
@@ -319,8 +323,6 @@ function strictServer(limits: InterceptLimits): Server {
     insecureHTTPParser: false,
     requireHostHeader: false,
     maxHeaderSize: limits.headBytes,
-    // Little is read ahead of what is worked on.
-    highWaterMark: 16_384,
     // Any other offer (HTTP/2 without TLS) is left out, and the request goes on as one.
     shouldUpgradeCallback: ({ rawHeaders }) => membersOf(pairsOf(rawHeaders), "upgrade").includes("websocket"),
   })

@@ -10,7 +10,15 @@ import { Agent, type AgentOptions } from "node:http"
 import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { attempt } from "../boundary.ts"
-import { connect, createSecureContext, rootCertificates, type SecureContext, type TLSSocket } from "node:tls"
+import { aheadBytes } from "../turns.ts"
+import {
+  connect,
+  type ConnectionOptions,
+  createSecureContext,
+  rootCertificates,
+  type SecureContext,
+  type TLSSocket,
+} from "node:tls"
 
 import { carrierOf, watchEnd } from "./carrier.ts"
 
@@ -100,8 +108,9 @@ export async function connectUpstream(options: UpstreamTls, signal: AbortSignal)
       ALPNProtocols: ["http/1.1"],
       minVersion: "TLSv1.2",
       rejectUnauthorized: true,
+      highWaterMark: aheadBytes,
       ...(options.verifyCa === undefined ? {} : { secureContext: contextFor(options.verifyCa) }),
-    })
+    } as ConnectionOptions)
     const timer = setTimeout(() => fail("connect_timeout", "ETIMEDOUT"), options.handshakeTimeoutMs)
     const onAbort = (): void => fail("connect_failed", "ABORT_ERR")
     signal.addEventListener("abort", onAbort)

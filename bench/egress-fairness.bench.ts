@@ -1,0 +1,85 @@
+/**
+ * What one sandbox's traffic does to another's on the same host, as ratios: two proxies in one process, one of them
+ * attacked in turn with everything that costs little to send, the other asked one plain request after the other.
+ *
+ * The bar is the 99th percentile within five times that of the same host at rest, measured before each attack; the
+ * attacker, the origin and the one who asks are processes of their own, and on few cores they take time from the host
+ * too, which the ratio then shows. Options: `--seconds=N` for each, `--strict`: a missed bar is exit code 1.
+ */
+import { type ChildProcess, fork } from "node:child_process"
+import { once } from "node:events"
+import { Agent, get } from "node:http"
+import { fileURLToPath } from "node:url"
+
+const seconds = Number(process.argv.find((word) => word.startsWith("--seconds="))?.slice(10) ?? 3)
+const bar = 5
+const roles = fileURLToPath(new URL("./egress/fairness-roles.ts", import.meta.url))
+const attacks = [
+  "pipelined denied requests",
+  "denied tunnels, each on its own",
+  "WebSocket pings",
+  "headers full of percent signs",
+  "bodies full of percent signs",
+  "chunks of one byte",
+  "DNS over UDP",
+  "DNS over TCP",
+]
+
+await using scope = new AsyncDisposableStack()
+const start = (message: object): ChildProcess => {
+  const child = fork(roles)
+  scope.defer(() => void child.kill("SIGKILL"))
+  child.send(message)
+  return child
+}
+const said = async (child: ChildProcess): Promise<unknown> => ((await once(child, "message")) as [unknown])[0]
+
+const agent = new Agent({ keepAlive: false })
+const ask = (port: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const begun = performance.now()
+    const options = { host: "127.0.0.1", port, agent, path: "http://plain.bench/", headers: { host: "plain.bench" } }
+    get(options, (response) => response.resume().on("end", () => resolve(performance.now() - begun))).on(
+      "error",
+      reject,
+    )
+  })
+/** The 99th percentile and the median of one request after the other, in milliseconds. */
+async function latency(port: number): Promise<{ readonly p50: number; readonly p99: number }> {
+  const times: number[] = []
+  for (const end = performance.now() + seconds * 1_000; performance.now() < end; ) times.push(await ask(port))
+  const sorted = times.toSorted((a, b) => a - b)
+  const at = (share: number): number => sorted[Math.floor(share * (sorted.length - 1))] ?? Number.NaN
+  return { p50: at(0.5), p99: at(0.99) }
+}
+
+const upstream = start({ role: "origin" })
+const at = await said(upstream)
+const host = start({ role: "host", at })
+const ports = (await said(host)) as { readonly calm: number }
+const memory = async (): Promise<string> => {
+  host.send("memory")
+  return `${(Number(await said(host)) / (1 << 20)).toFixed(0)} MiB`
+}
+for (let count = 0; count < 300; count += 1) await ask(ports.calm)
+console.log(
+  `another call's latency while one is hostile, ${seconds} s each (ms; ratio of p99 to rest; memory of the host)`,
+)
+let missed = 0
+for (const kind of attacks) {
+  const rest = await latency(ports.calm)
+  const attacker = start({ role: "attack", kind, at: ports })
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  const under = await latency(ports.calm)
+  const ratio = under.p99 / rest.p99
+  if (ratio > bar) missed += 1
+  console.log(
+    `  ${ratio <= bar ? "met   " : "MISSED"} ${kind.padEnd(34)} p50 ${rest.p50.toFixed(2)} → ${under.p50.toFixed(2)}, p99 ${rest.p99.toFixed(2)} → ${under.p99.toFixed(2)}, ${ratio.toFixed(1)}× (bar ${bar}), ${await memory()}`,
+  )
+  attacker.kill("SIGKILL")
+  await once(attacker, "exit")
+  await new Promise((resolve) => setTimeout(resolve, 300))
+}
+if (missed > 0 && process.argv.includes("--strict")) process.exitCode = 1
+await scope.disposeAsync()
+process.exit()
