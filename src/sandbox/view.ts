@@ -22,6 +22,7 @@ import {
   writeFileSync,
 } from "node:fs"
 import { join } from "node:path"
+import { makeFile, makeFolder, makeFolders } from "./exact-modes.ts"
 import { isReserved } from "./effects/names.ts"
 import { matches, type WorkspacePath } from "./globs.ts"
 import { type Identity, LayerUnavailable } from "./layers/overlay.ts"
@@ -52,9 +53,8 @@ const listFolder = (folder: string): ListedEntry[] =>
 const blanks = (base: string): { file: string; folder: string } => {
   const [file, folder] = [join(base, "blank-file"), join(base, "blank-folder")]
   if (!existsSync(folder)) {
-    writeFileSync(file, "", { mode: 0o000 })
-    mkdirSync(folder)
-    chmodSync(folder, 0o000)
+    makeFile(file, "", 0o000)
+    makeFolder(folder, 0o000)
   }
   return { file, folder }
 }
@@ -164,7 +164,7 @@ export const showView = ({ source, merged, view, write, blank, identity }: ViewO
   }
   if (plan.root === "nothing") {
     const empty = join(blank, "empty-workspace")
-    mkdirSync(empty, { recursive: true, mode: 0o755 })
+    makeFolders(empty)
     bindReadOnly(empty, merged)
     return over
   }

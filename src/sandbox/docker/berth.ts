@@ -4,8 +4,9 @@
  * Guarantees: once the bridge is parked its program and pipes are detached from the container, so that the tool
  * finds neither; the call's folders appear in the running container when they are mounted here.
  */
-import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { rmSync } from "node:fs"
 import { join } from "node:path"
+import { makeFile, makeFolder } from "../exact-modes.ts"
 import { MNT_DETACH, MS, mount, umount } from "../syscalls.ts"
 import { unmountBelow } from "./ground.ts"
 
@@ -38,8 +39,8 @@ const bind = (source: string, target: string): void => mount(source, target, nul
 export const openBerth = (path: string, code: string): Berth => {
   const at = (...names: string[]): string => join(path, ...names)
   for (const folder of ["pipes", "slot-parent", "empty", "bridge", "bridge/code", "bridge/pipes", ...LATE])
-    mkdirSync(at(folder), { mode: 0o755 })
-  writeFileSync(at("bridge", "tty"), "")
+    makeFolder(at(folder))
+  makeFile(at("bridge", "tty"), "")
   bind(code, at("bridge", "code"))
   bind(at("pipes"), at("bridge", "pipes"))
   const shown: string[] = []

@@ -7,8 +7,9 @@
  * it was given.
  * Assumes: root, in the mount namespace that the engine sees.
  */
-import { closeSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
+import { closeSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import { makeFolder } from "../exact-modes.ts"
 import { errorCode, openRoot } from "../effects/beneath.ts"
 import { removeTree } from "../effects/commit/remove.ts"
 import { fromBuffer } from "../effects/names.ts"
@@ -88,7 +89,7 @@ const makeOwn = (parent: string): string => {
   for (;;) {
     const host = `${process.pid}-${startTime(process.pid)}-${++opened}`
     try {
-      mkdirSync(join(parent, host), { mode: 0o711 })
+      makeFolder(join(parent, host), 0o711)
       return host
     } catch (error) {
       if (errorCode(error) !== "EEXIST") throw error
@@ -111,7 +112,7 @@ export const openGround = (parent: string): Ground => {
     fresh() {
       const name = String(++count)
       const path = join(dir, name)
-      mkdirSync(path, { mode: 0o711 })
+      makeFolder(path, 0o711)
       return { name, path }
     },
     dispose() {

@@ -6,9 +6,10 @@
  * Assumes: root, below a ground (the engine must see the mounts).
  */
 import { createHash } from "node:crypto"
-import { existsSync, lstatSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, lstatSync, readdirSync, readlinkSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Readable } from "node:stream"
+import { makeFile } from "../exact-modes.ts"
 import type { Executables } from "../backend.ts"
 import type { UserBlock } from "../identities.ts"
 import { buildRootView } from "../namespace/root-view.ts"
@@ -50,14 +51,11 @@ const openHostRoot = (dir: string, executables: Executables, users: UserBlock): 
   // Whichever of them a container runs as, it is `tool`.
   const uids = Array.from({ length: users.count }, (_, index) => users.first + index)
   const names = uids.map((uid) => `tool:x:${uid}:${uid}:tool:/home/tool:/usr/sbin/nologin\n`).join("")
-  writeFileSync(
+  makeFile(
     join(dir, "etc/passwd"),
     `root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n${names}nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n`,
   )
-  writeFileSync(
-    join(dir, "etc/group"),
-    `root:x:0:\n${uids.map((uid) => `tool:x:${uid}:\n`).join("")}nogroup:x:65534:\n`,
-  )
+  makeFile(join(dir, "etc/group"), `root:x:0:\n${uids.map((uid) => `tool:x:${uid}:\n`).join("")}nogroup:x:65534:\n`)
   const folders: Record<string, string> = {}
   const links: Record<string, string> = {}
   for (const entry of readdirSync(dir)) {

@@ -5,8 +5,9 @@
  * Guarantees: each image is built once and found by content; the bridge's interpreter comes from the same image, so
  * that it fits its libraries. A program that no layer brings is a refusal that names it.
  */
-import { chmodSync, copyFileSync, mkdirSync, renameSync, writeFileSync } from "node:fs"
+import { renameSync } from "node:fs"
 import { join } from "node:path"
+import { copyFile, makeFile, makeFolders } from "../exact-modes.ts"
 import type { Executables } from "../backend.ts"
 import type { UserBlock } from "../identities.ts"
 import { showVeiled } from "../namespace/root-view.ts"
@@ -55,14 +56,12 @@ const openCode = async (
   try {
     const interpreter = await readInterpreter(engine, created.value)
     if (!interpreter.ok) return interpreter
-    mkdirSync(dir, { recursive: true, mode: 0o755 })
+    makeFolders(dir)
     // A container may be running the one that is there: it is replaced, never written.
     const fresh = join(dir, "perl.new")
-    writeFileSync(fresh, interpreter.value)
-    chmodSync(fresh, 0o755)
+    makeFile(fresh, interpreter.value, 0o755)
     renameSync(fresh, join(dir, "perl"))
-    copyFileSync(runnerText("bridge.pl"), join(dir, "bridge.pl"))
-    chmodSync(join(dir, "bridge.pl"), 0o644)
+    copyFile(runnerText("bridge.pl"), join(dir, "bridge.pl"))
     return { ok: true, value: dir }
   } finally {
     await removals.remove(created.value)
@@ -124,7 +123,7 @@ export const imageRoots = (options: ImageRootOptions): RootMaker => {
     if (known !== undefined) return known
     const within = join(options.codeDir, `bundle-${bundles.size}`)
     const own = join(within, "shown")
-    for (const name of ["shown", "workspace", "tmp"]) mkdirSync(join(within, name), { recursive: true, mode: 0o755 })
+    for (const name of ["shown", "workspace", "tmp"]) makeFolders(join(within, name))
     showVeiled(source, own, within)
     bundles.set(source, own)
     return own

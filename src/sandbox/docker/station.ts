@@ -6,8 +6,9 @@
  * no mount and no container.
  */
 import { createHash } from "node:crypto"
-import { closeSync, mkdirSync, realpathSync, writeFileSync } from "node:fs"
+import { closeSync, mkdirSync, realpathSync } from "node:fs"
 import { join } from "node:path"
+import { makeFile } from "../exact-modes.ts"
 import type { Executables, Unavailable } from "../backend.ts"
 import { holdUsers, Users } from "../identities.ts"
 import { currentNetwork } from "../namespace/netns.ts"
@@ -161,7 +162,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
   const architecture = info.architecture === "aarch64" || info.architecture === "arm64" ? "arm64" : "x64"
   let seccomp = JSON.stringify(seccompProfile(architecture))
   if (info.product === "podman") {
-    writeFileSync(join(ground.dir, "seccomp.json"), seccomp, { mode: 0o444 })
+    makeFile(join(ground.dir, "seccomp.json"), seccomp, 0o444)
     seccomp = join(ground.dir, "seccomp.json")
   }
   const roots = new Map<string, Promise<Outcome<ContainerRoot>>>()

@@ -6,8 +6,9 @@
  * user, so that its private files work without the sandbox being root.
  * Assumes: mount rights in the calling process's mount namespace.
  */
-import { chmodSync, chownSync, mkdirSync, readFileSync, realpathSync, statSync } from "node:fs"
+import { chmodSync, chownSync, readFileSync, realpathSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { makeFolder } from "../exact-modes.ts"
 import { type Identity, LayerUnavailable, type OwnerMaps } from "./owner-maps.ts"
 import { mountOverlay } from "./mount-overlay.ts"
 import { bindMapped, MNT_DETACH, MS, SyscallError, umount } from "../syscalls.ts"
@@ -70,10 +71,9 @@ const partsOf = (sandbox: Identity | undefined) => (own: string) => [
 /** A layer over nothing, for what the call alone has. Where it lies cannot be told from inside, as a bind would. */
 export const openScratch = (at: string, sandbox: Identity | undefined, folders: Readonly<Record<string, number>>) => {
   const [upper, merged] = [join(at, "upper"), join(at, "merged")]
-  for (const name of ["lower", "upper", "work", "merged"]) mkdirSync(join(at, name), { mode: 0o755 })
+  for (const name of ["lower", "upper", "work", "merged"]) makeFolder(join(at, name))
   for (const [name, mode] of Object.entries(folders)) {
-    mkdirSync(join(upper, name))
-    chmodSync(join(upper, name), mode)
+    makeFolder(join(upper, name), mode)
     if (sandbox !== undefined) chownSync(join(upper, name), sandbox.uid, sandbox.gid)
   }
   mountLayer(at, merged, partsOf(sandbox))
@@ -95,7 +95,7 @@ export const openLayer = async ({ source, at, sandbox, owners }: LayerOptions): 
     string,
     string,
   ]
-  for (const folder of [lower, upper, work, merged]) mkdirSync(folder, { mode: 0o755 })
+  for (const folder of [lower, upper, work, merged]) makeFolder(folder)
   const map = sandbox === undefined || stat.uid === sandbox.uid ? undefined : await owners.get(stat, sandbox)
   try {
     bindMapped(source, lower, map)

@@ -6,8 +6,9 @@
  * device or setuid in effect. Disposing unmounts all of it at once and removes it from the disk afterwards.
  */
 import { randomUUID } from "node:crypto"
-import { chmodSync, chownSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, chownSync, rmdirSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { makeFile, makeFolder, makeFolders } from "../exact-modes.ts"
 import type { SandboxProfile } from "../backend.ts"
 import { MNT_DETACH, MS, mount, umount } from "../syscalls.ts"
 import { budgetOf } from "./limits.ts"
@@ -58,8 +59,8 @@ const writeFiles = (folder: string, files: Readonly<Record<string, Uint8Array>>)
     if (!path.startsWith(filesRoot) || path.includes(".."))
       throw new Error(`files are placed below ${filesRoot}, not at ${path}`)
     const target = join(folder, path.slice(filesRoot.length))
-    mkdirSync(dirname(target), { recursive: true, mode: 0o755 })
-    writeFileSync(target, content, { mode: 0o444 })
+    makeFolders(dirname(target))
+    makeFile(target, content, 0o444)
   }
 }
 
@@ -89,7 +90,7 @@ const mountSlot = (at: string, place: LayerPlace, profile: SandboxProfile): (() 
   }
   const name = randomUUID()
   const folder = join(place.folder, name)
-  mkdirSync(folder, { mode: 0o755 })
+  makeFolder(folder)
   try {
     if (isScarce(diskOf(folder)))
       throw new LayerUnavailable(
@@ -106,7 +107,7 @@ const mountSlot = (at: string, place: LayerPlace, profile: SandboxProfile): (() 
 }
 
 export const openSlot = async ({ at, place, workspace, profile, identity, owners }: SlotOptions): Promise<Slot> => {
-  mkdirSync(at, { mode: 0o755 })
+  makeFolder(at)
   let remove: () => void
   try {
     remove = mountSlot(at, place, profile)
@@ -135,21 +136,20 @@ export const openSlot = async ({ at, place, workspace, profile, identity, owners
   try {
     const own = (name: string, mode: number): string => {
       const path = join(at, name)
-      mkdirSync(path)
-      chmodSync(path, mode)
+      makeFolder(path, mode)
       if (identity !== undefined) chownSync(path, identity.uid, identity.gid)
       return path
     }
     const layer = async (name: string, source: string): Promise<Layer> => {
       const folder = join(at, name)
-      mkdirSync(folder, { mode: 0o755 })
+      makeFolder(folder)
       const made = await openLayer({ source, at: folder, sandbox: identity, owners })
       layers.push(made)
       return made
     }
     const onDisk = (): { readonly tmp: string; readonly home: string } => {
       const folder = join(at, "s")
-      mkdirSync(folder, { mode: 0o755 })
+      makeFolder(folder)
       const scratch = openScratch(folder, identity, { tmp: 0o1777, home: 0o700 })
       layers.push(scratch)
       return { tmp: join(scratch.merged, "tmp"), home: join(scratch.merged, "home") }
@@ -158,7 +158,7 @@ export const openSlot = async ({ at, place, workspace, profile, identity, owners
     const homeLayer = profile.home === undefined ? undefined : await layer("h", profile.home.dir)
     const files = Object.keys(profile.files).length > 0 ? placed : undefined
     if (files !== undefined) {
-      mkdirSync(files, { mode: 0o755 })
+      makeFolder(files)
       writeFiles(files, profile.files)
     }
     const places = place.kind === "disk" ? onDisk() : { tmp: own("tmp", 0o1777), home: own("home", 0o700) }

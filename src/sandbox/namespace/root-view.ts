@@ -6,17 +6,9 @@
  * Assumes: runs in the launcher's private mount namespace, below a tmpfs of its own.
  * A view is made once per set of executables and reused; it holds no data of a call.
  */
-import {
-  copyFileSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readlinkSync,
-  realpathSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs"
+import { existsSync, lstatSync, readlinkSync, realpathSync, symlinkSync } from "node:fs"
 import { basename, dirname, isAbsolute, join, resolve } from "node:path"
+import { copyFile, makeFile, makeFolders } from "../exact-modes.ts"
 import type { Executables } from "../backend.ts"
 import { mountOverlay } from "../layers/mount-overlay.ts"
 import { MNT_DETACH, MS, mount, SyscallError, umount } from "../syscalls.ts"
@@ -88,9 +80,7 @@ const written: Readonly<Record<string, string>> = {
 /** Mount points that the call's own mounts go on. */
 const mountPoints = ["proc", "dev", "tmp", "workspace", "home/tool", "run/caisson"]
 
-const makeDir = (path: string): void => {
-  mkdirSync(path, { recursive: true, mode: 0o755 })
-}
+const makeDir = makeFolders
 const bindReadOnly = (source: string, target: string): void => {
   mount(source, target, null, MS.BIND | MS.REC, null)
   mount("none", target, null, MS.BIND | MS.REMOUNT | MS.RDONLY | MS.NOSUID | MS.NODEV, null)
@@ -139,7 +129,7 @@ const showLibraries = (root: string): void => {
 const showConfiguration = (root: string): void => {
   const etc = join(root, "etc")
   makeDir(etc)
-  for (const [name, text] of Object.entries(written)) writeFileSync(join(etc, name), text, { mode: 0o644 })
+  for (const [name, text] of Object.entries(written)) makeFile(join(etc, name), text)
   for (const name of configuration) {
     const source = join("/etc", name)
     if (!existsSync(source)) continue
@@ -149,7 +139,7 @@ const showConfiguration = (root: string): void => {
     if (lstatSync(real).isDirectory()) {
       makeDir(target)
       bindReadOnly(real, target)
-    } else copyFileSync(real, target)
+    } else copyFile(real, target)
   }
 }
 
@@ -166,7 +156,7 @@ const showProgram = (root: string, path: string, shown: Set<string>): void => {
       if (visible) return
       const target = join(root, at)
       makeDir(dirname(target))
-      writeFileSync(target, "", { mode: 0o755 })
+      makeFile(target, "", 0o755)
       bindReadOnly(at, target)
       return
     }

@@ -102,6 +102,23 @@ engineSuite("one call in a container", engine, () => {
     expect(readFileSync(join(place.workspace, "f"), "utf8")).toBe("three")
   })
 
+  it("runs under a host that leaves nothing to others (umask 077), with files and a partial view", async () => {
+    const before = process.umask(0o077)
+    try {
+      await using strict = openPlace(socket)
+      mkdirSync(join(strict.workspace, "docs"))
+      writeFileSync(join(strict.workspace, "docs/a"), "seen")
+      const { out, err } = await strict.sh("cat docs/a /run/caisson/x/file; echo made > /tmp/x; cat /tmp/x; id -un", {
+        files: { "/run/caisson/x/file": Buffer.from(" placed ") },
+        view: { read: ["docs/**"], deny: [] },
+        write: [],
+      })
+      expect([out, err]).toEqual(["seen placed made\ntool\n", ""])
+    } finally {
+      process.umask(before)
+    }
+  })
+
   it("hides what the view denies", async () => {
     mkdirSync(join(place.workspace, "private"))
     writeFileSync(join(place.workspace, "private/key"), "k")
