@@ -100,7 +100,7 @@ export const reasons = Object.freeze({
   ),
   secret_misuse: deny(
     "a secret's placeholder was sent where it does not belong",
-    "send it only in a header value, only to the hosts bound to the secret",
+    "send it only in the headers (`Authorization` unless it says otherwise) and to the hosts that the secret is bound to",
   ),
   unsearchable_body: deny(
     "the body cannot be searched for placeholders of secrets",

@@ -32,6 +32,8 @@ export interface EgressSubstitution {
   readonly value: string
   /** canonical host names this secret is bound to */
   readonly hosts: readonly string[]
+  /** names of the headers that may carry it to those hosts; default `Authorization` alone */
+  readonly headers?: readonly string[]
 }
 
 export type Protocol = "connect" | "http" | "websocket" | "socks5" | "tcp" | "dns"

@@ -8,6 +8,7 @@
  * `maxDecodedBytes` of decoded data. Memory is bounded by the chunk and the decoder's own window.
  * Assumes: one `push` at a time.
  */
+import type { Transform } from "node:stream"
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress, type Gunzip } from "node:zlib"
 import { createPlaceholderScanner } from "./scanner.ts"
 
@@ -37,6 +38,10 @@ const decoders: Readonly<Record<string, () => Pick<Gunzip, "on" | "write" | "end
   br: createBrotliDecompress,
   zstd: createZstdDecompress,
 }
+
+/** What undoes a content encoding, if anything here does. */
+export const decoderFor = (encoding: string): Transform | undefined =>
+  Object.hasOwn(decoders, encoding) ? (decoders[encoding]?.() as unknown as Transform) : undefined
 
 const clean: BodyStep = { state: "clean" }
 const trailing: BodyStep = { state: "unscannable", reason: "bytes follow the end of the compressed body" }

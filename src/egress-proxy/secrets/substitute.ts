@@ -1,17 +1,18 @@
 /**
- * Puts secret values in the place of their placeholders: in header values, for the hosts bound to the secret, nowhere else.
+ * Puts secret values in the place of their placeholders: in the headers and for the hosts bound to the secret, nowhere else.
  *
  * Guarantees: a value appears in the returned headers only, never in a refusal. A placeholder in the method, path,
- * query, a header's name, a header that frames or routes the message, in another encoding, or for a host that the
- * secret is not bound to, is `secret_misuse` and nothing is substituted at all. `Authorization: Basic` is decoded,
+ * query, a header's name, a header that the secret is not bound to (`Authorization` unless it says otherwise), in another
+ * encoding, or for a host that the secret is not bound to, is `secret_misuse` and nothing is substituted at all. `Authorization: Basic` is decoded,
  * substituted and encoded again, because git, npm and many others build it from what they are given. Replacement is
  * one pass: a value that looks like a placeholder is not replaced again. Values that could break out of a header
  * (CR, LF, NUL, other controls, characters beyond Latin-1) are refused when the set is prepared.
  * Assumes: the caller has checked that name, vetted address, SNI and authority agree.
- * Does not: keep an upstream from echoing a secret in its response.
+ * Does not: look at what an upstream sends back; `scrub.ts` does, by the spellings that are handed out here.
  */
 import type { EgressSubstitution } from "../types.ts"
 import { findPlaceholder } from "./scanner.ts"
+import { spellingsOf } from "./scrub.ts"
 import { needlesForAll } from "./spellings.ts"
 
 export { createPlaceholderScanner, type PlaceholderScanner } from "./scanner.ts"
@@ -21,6 +22,10 @@ export interface Substitutions {
   readonly placeholders: readonly string[]
   /** whether any secret is bound to this host, that is, whether its TLS must be ended at the proxy */
   boundTo(host: string): boolean
+  /** in lower case: headers that may carry a secret */
+  readonly headers: ReadonlySet<string>
+  /** how the values that are bound to this host may be spelled in what it sends back */
+  spellingsFor(host: string): readonly Buffer[]
   apply(request: SubstitutionRequest): SubstitutionResult
   /** The misuse in a request that must not carry any secret, such as one in the clear, or undefined. */
   detect(request: Omit<SubstitutionRequest, "host">): Extract<SubstitutionResult, { ok: false }> | undefined
@@ -64,7 +69,7 @@ const structural = new Set([
 export function prepareSubstitutions(list: readonly EgressSubstitution[]): PreparedSubstitutions {
   const no = (reason: string): PreparedSubstitutions => ({ ok: false, reason })
   const seen: string[] = []
-  for (const { placeholder, value, hosts } of list) {
+  for (const { placeholder, value, hosts, headers } of list) {
     if (!/^[\x21-\x7e]+$/.test(placeholder) || placeholder.length < minPlaceholder) {
       return no(`a placeholder is at least ${minPlaceholder} printable characters without spaces`)
     }
@@ -80,12 +85,30 @@ export function prepareSubstitutions(list: readonly EgressSubstitution[]): Prepa
     if (hosts.some((host) => !/^[a-z0-9._-]+$/.test(host) || host.endsWith("."))) {
       return no(`the hosts of ${placeholder} are not canonical names`)
     }
+    const unfit = headers?.find(
+      (name) => !/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name) || structural.has(name.toLowerCase()),
+    )
+    if (unfit !== undefined) return no(`the header "${unfit}" cannot carry ${placeholder}`)
     seen.push(placeholder)
   }
-  return { ok: true, substitutions: substitutionsOf(list.map((one) => ({ ...one, hosts: [...one.hosts] }))) }
+  return { ok: true, substitutions: substitutionsOf(list.map(bound)) }
 }
 
-function substitutionsOf(list: readonly EgressSubstitution[]): Substitutions {
+interface Bound {
+  readonly placeholder: string
+  readonly value: string
+  readonly hosts: readonly string[]
+  /** in lower case */
+  readonly headers: ReadonlySet<string>
+}
+const bound = ({ placeholder, value, hosts, headers = ["authorization"] }: EgressSubstitution): Bound => ({
+  placeholder,
+  value,
+  hosts: [...hosts],
+  headers: new Set(headers.map((name) => name.toLowerCase())),
+})
+
+function substitutionsOf(list: readonly Bound[]): Substitutions {
   const placeholders = Object.freeze(list.map((one) => one.placeholder))
   const needles = needlesForAll(placeholders)
   const misuse = (where: MisusePlace, placeholder: string): SubstitutionResult => ({
@@ -118,9 +141,10 @@ function substitutionsOf(list: readonly EgressSubstitution[]): Substitutions {
       const text = basic ?? value
       const wrongHost = findPlaceholder(text, foreign) ?? findPlaceholder(value, foreign)
       if (wrongHost !== undefined) return misuse("host", wrongHost)
-      const replaced = replace(text, mine, used)
-      // What is left is a placeholder in a structural header, or in an encoding that is not undone.
-      const rest = findPlaceholder(without(text, structural.has(lower) ? [] : mine), needles)
+      const here = mine.filter((one) => one.headers.has(lower))
+      const replaced = replace(text, here, used)
+      // What is left is a placeholder in a header that is not its own, or in an encoding that is not undone.
+      const rest = findPlaceholder(without(text, here), needles)
       if (rest !== undefined) return misuse("header", rest)
       if (basic === undefined) headers.push([name, replaced])
       else
@@ -135,11 +159,28 @@ function substitutionsOf(list: readonly EgressSubstitution[]): Substitutions {
     return result.ok ? undefined : result
   }
 
-  return { placeholders, detect, boundTo: (host) => list.some((one) => one.hosts.includes(host)), apply }
+  const spellings = new Map<string, readonly Buffer[]>()
+  const spellingsFor = (host: string): readonly Buffer[] => {
+    const known = spellings.get(host)
+    if (known !== undefined) return known
+    const mine = list.filter((one) => one.hosts.includes(host))
+    const made = mine.flatMap(({ value }) => spellingsOf(value))
+    if (mine.length > 0) spellings.set(host, made)
+    return made
+  }
+
+  return {
+    placeholders,
+    headers: new Set(list.flatMap((one) => [...one.headers])),
+    spellingsFor,
+    detect,
+    boundTo: (host) => list.some((one) => one.hosts.includes(host)),
+    apply,
+  }
 }
 
 /** One pass from left to right, so that nothing a value contains is taken for a placeholder. */
-function replace(text: string, list: readonly EgressSubstitution[], used: Set<string>): string {
+function replace(text: string, list: readonly Bound[], used: Set<string>): string {
   let out = ""
   for (let at = 0; at < text.length; ) {
     const here = list.find((one) => text.startsWith(one.placeholder, at))
@@ -151,7 +192,7 @@ function replace(text: string, list: readonly EgressSubstitution[], used: Set<st
 }
 
 /** The text with raw placeholders cut out, a NUL in the place of each so that no new one is made by joining. */
-function without(text: string, list: readonly EgressSubstitution[]): string {
+function without(text: string, list: readonly Bound[]): string {
   return list.reduce((left, one) => left.replaceAll(one.placeholder, "\0"), text)
 }
 

@@ -58,7 +58,7 @@ export type HeadVerdict =
 
 const refusedMethods = new Set(["CONNECT", "TRACE", "TRACK", "PRI"])
 /** written anew for the upstream */
-const rewritten = new Set(["host", "content-length", "expect"])
+const rewritten = new Set(["host", "content-length", "expect", "accept-encoding"])
 const framing = ["host", "content-length", "transfer-encoding", "content-encoding"]
 
 export function judgeHead(head: RequestHead, rules: InterceptRules): HeadVerdict {
@@ -91,11 +91,14 @@ export function judgeHead(head: RequestHead, rules: InterceptRules): HeadVerdict
   // All headers are looked at, also those that are not forwarded: a placeholder in one is a misuse all the same.
   const all = rules.substitutions.apply({ method: head.method, host: name, target: head.url, headers: pairs })
   if (!all.ok) return { ok: false, refusal: misuse(all.where, all.placeholder) }
-  const replaced = crossing(all.headers).filter(([key]) => !rewritten.has(key.toLowerCase()))
+  const replaced = crossing(all.headers, undefined, rules.substitutions.headers).filter(
+    ([key]) => !rewritten.has(key.toLowerCase()),
+  )
   return {
     ok: true,
     kind: head.upgrade ? "websocket" : "http",
-    headers: [["Host", port === 443 ? name : `${name}:${port}`], ...replaced],
+    // What comes back is searched for the secret, so it is asked for as it is.
+    headers: [["Host", port === 443 ? name : `${name}:${port}`], ...replaced, ["Accept-Encoding", "identity"]],
     body,
     encoding: encodingOf(pairs),
     used: all.used,
@@ -108,7 +111,7 @@ const misuseDetails = {
   method: "it stands in the method",
   target: "it stands in the path or query",
   "header-name": "it stands in a header's name",
-  header: "it stands, maybe encoded, in a header that cannot carry it",
+  header: "it stands, maybe encoded, in a header that it is not bound to",
   host: "the secret is not bound to this host",
   body: "it stands in the body or in a message",
 } as const

@@ -7,7 +7,7 @@
  * pipelined requests are bounded. When `done` resolves, every socket and timer of this connection is gone; a dial that
  * is still under way then is destroyed as it completes. A callback that throws ends the connection, not the process.
  * Assumes: the name was approved; `upstream` dials only what was vetted for it; the hello is unread in `client`.
- * Does not: keep an upstream from echoing a secret.
+ * A secret that an upstream sends back is taken out of its response, as far as `secrets/scrub.ts` knows its spellings.
  */
 import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
@@ -178,6 +178,8 @@ export function interceptTls(options: InterceptOptions): Interception {
     tls.destroy()
   }
 
+  const spellings = options.substitutions.spellingsFor(name)
+
   const serve = async (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> => {
     await turns.next(request.rawHeaders.reduce((sum, text) => sum + text.length, limits.requestCost))
     // What was sent ahead of a refusal is not looked at: the connection ends with it.
@@ -186,7 +188,17 @@ export function interceptTls(options: InterceptOptions): Interception {
     if (!head.ok) return refuse(response, head.refusal, "http")
     if (expectsContinue) response.writeContinue()
     const { placeholders } = options.substitutions
-    const refusal = await relayRequest({ request, response, head, agent, limits, placeholders, turns, breakOff })
+    const refusal = await relayRequest({
+      request,
+      response,
+      head,
+      agent,
+      limits,
+      placeholders,
+      turns,
+      breakOff,
+      spellings,
+    })
     if (refusal !== undefined) refuse(response, refusal, "http")
   }
 
@@ -227,7 +239,7 @@ export function interceptTls(options: InterceptOptions): Interception {
     const head = judge(request, true)
     if (!head.ok) return refuse(response, head.refusal, "websocket")
     const { placeholders } = options.substitutions
-    relayWebSocket({ request, response, client: tls, early, head, agent, limits, placeholders, turns })
+    relayWebSocket({ request, response, client: tls, early, head, agent, limits, placeholders, turns, spellings })
       .then((refusal) => refusal !== undefined && refuse(response, refusal, "websocket"))
       .catch(() => tls.destroy())
   }

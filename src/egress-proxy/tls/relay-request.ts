@@ -16,7 +16,9 @@ import {
   type ServerResponse,
 } from "node:http"
 import { pipeline } from "node:stream/promises"
-import { createBodyScanner, type BodyScanner } from "../secrets/body.ts"
+import type { Transform } from "node:stream"
+import { createBodyScanner, type BodyScanner, decoderFor } from "../secrets/body.ts"
+import { scrubbed, scrubStream } from "../secrets/scrub.ts"
 import type { HeaderPair } from "../secrets/substitute.ts"
 import { inTurns, type Turns } from "../turns.ts"
 import { emptyBody } from "../http/framing.ts"
@@ -43,6 +45,8 @@ export interface RelayedRequest {
   readonly limits: RelayLimits
   readonly placeholders: readonly string[]
   readonly turns: Turns
+  /** how the secrets of this host may be spelled in its responses, from which they are taken out */
+  readonly spellings: readonly Buffer[]
   /** ends the client's connection so that it looks broken, not finished */
   readonly breakOff: () => void
 }
@@ -112,14 +116,24 @@ async function exchange(
   try {
     const answer = await answered
     answering = true
+    const decoders = decodersFor(answer, request.method ?? "")
+    if (decoders === undefined) {
+      upstream.destroy()
+      return { code: "upstream_error", detail: "its content encoding cannot be searched for the secret" }
+    }
+    const { spellings } = relayed
     response.sendDate = false
     response.writeHead(
       answer.statusCode ?? 502,
-      answer.statusMessage ?? "",
-      flatten(crossing(pairsOf(answer.rawHeaders))),
+      scrubbed(answer.statusMessage ?? "", spellings),
+      flatten(answerHeaders(answer, decoders.length > 0)).map((text) => scrubbed(text, spellings)),
     )
     const { socket } = answer
-    await pipeline(inTurns(answer, relayed.turns), response, { end: false })
+    const came = inTurns(answer, relayed.turns)
+    const [decoder] = decoders
+    const scrub = scrubStream(spellings)
+    if (decoder === undefined) await pipeline(came, scrub, response, { end: false })
+    else await pipeline(came, decoder, scrub, response, { end: false })
     if (isToTheEnd(answer, request.method ?? "") && isBrokenOff(socket)) {
       relayed.breakOff()
       return undefined
@@ -153,6 +167,18 @@ const isToTheEnd = ({ headers, statusCode }: IncomingMessage, method: string): b
   method !== "HEAD" &&
   statusCode !== 204 &&
   statusCode !== 304
+
+/** What undoes the encoding of the body, nothing where there is none; undefined where nothing here does. */
+function decodersFor(answer: IncomingMessage, method: string): readonly Transform[] | undefined {
+  const encoding = (answer.headers["content-encoding"] ?? "").trim().toLowerCase()
+  if (encoding === "" || encoding === "identity" || method === "HEAD" || answer.statusCode === 304) return []
+  const decoder = decoderFor(encoding)
+  return decoder === undefined ? undefined : [decoder]
+}
+
+const ofEncoded = new Set(["content-encoding", "content-length"])
+const answerHeaders = (answer: IncomingMessage, decoded: boolean): readonly HeaderPair[] =>
+  crossing(pairsOf(answer.rawHeaders)).filter(([name]) => !decoded || !ofEncoded.has(name.toLowerCase()))
 
 function answerOf(upstream: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {

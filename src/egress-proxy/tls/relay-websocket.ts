@@ -11,8 +11,9 @@ import { type Agent, type IncomingMessage, request as httpRequest, type ServerRe
 import { type Duplex, Transform } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import type { TLSSocket } from "node:tls"
-import { attempt } from "../boundary.ts"
+import { attempt, guarded } from "../boundary.ts"
 import type { Turns } from "../turns.ts"
+import { createScrubber, scrubbed, scrubStream } from "../secrets/scrub.ts"
 import { createWebSocketScanner } from "../secrets/websocket.ts"
 import { crossing } from "../http/hop-by-hop.ts"
 import { flatten, membersOf, pairsOf } from "./headers.ts"
@@ -30,6 +31,8 @@ export interface RelayedWebSocket {
   readonly agent: Agent
   readonly limits: { readonly headBytes: number; readonly idleMs: number }
   readonly placeholders: readonly string[]
+  /** how the secrets of this host may be spelled in what it sends, from which they are taken out */
+  readonly spellings: readonly Buffer[]
   readonly turns: Turns
 }
 
@@ -65,13 +68,18 @@ export async function relayWebSocket(relayed: RelayedWebSocket): Promise<Refusal
       upstream.end()
     })
     if (answer.kind === "upgraded") return await join(relayed, answer)
-    const headers = flatten(crossing(pairsOf(answer.head.rawHeaders)))
-    response.writeHead(answer.head.statusCode ?? 502, answer.head.statusMessage ?? "", [
+    if (answer.head.headers["content-encoding"] !== undefined) {
+      upstream.destroy()
+      return { code: "upstream_error", detail: "its content encoding cannot be searched for the secret" }
+    }
+    const { spellings } = relayed
+    const headers = flatten(crossing(pairsOf(answer.head.rawHeaders))).map((text) => scrubbed(text, spellings))
+    response.writeHead(answer.head.statusCode ?? 502, scrubbed(answer.head.statusMessage ?? "", spellings), [
       ...headers,
       "Connection",
       "close",
     ])
-    await pipeline(answer.head, response)
+    await pipeline(answer.head, scrubStream(spellings), response)
     return undefined
   } catch (error) {
     upstream.destroy()
@@ -90,7 +98,7 @@ async function join(
   relayed: RelayedWebSocket,
   answer: Extract<Answer, { kind: "upgraded" }>,
 ): Promise<Refusal | undefined> {
-  const { client, response, early, limits, placeholders, turns } = relayed
+  const { client, response, early, limits, placeholders, spellings, turns } = relayed
   const upstream = answer.socket as TLSSocket
   const pairs = pairsOf(answer.head.rawHeaders)
   if (answer.head.statusCode !== 101 || membersOf(pairs, "upgrade").join() !== "websocket") {
@@ -98,12 +106,14 @@ async function join(
     return { code: "upstream_error" }
   }
   response.detachSocket(client)
-  const lines = crossing(pairs).map(([name, value]) => `${name}: ${value}\r\n`)
+  const lines = crossing(pairs).map(([name, value]) => `${scrubbed(`${name}: ${value}`, spellings)}\r\n`)
   client.write(
     `HTTP/1.1 101 ${STATUS_CODES[101]}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n${lines.join("")}\r\n`,
     "latin1",
   )
-  client.write(answer.early)
+  const scrubber = createScrubber(spellings)
+  const passBack = (bytes: Buffer): boolean => bytes.length === 0 || client.write(bytes)
+  passBack(scrubber.push(answer.early))
   return await new Promise<Refusal | undefined>((resolve) => {
     const scanner = createWebSocketScanner(placeholders)
     const finish = (refusal?: Refusal): void => {
@@ -131,6 +141,14 @@ async function join(
     }
     if (early.length > 0) gate.write(early)
     client.pipe(gate).pipe(upstream)
-    upstream.pipe(client)
+    const onMessage = (chunk: Buffer): void => {
+      if (!passBack(scrubber.push(chunk))) upstream.pause()
+    }
+    client.on("drain", () => upstream.resume())
+    upstream.on(
+      "data",
+      guarded(onMessage, () => finish({ code: "internal" })),
+    )
+    upstream.once("end", () => client.end(scrubber.end()))
   })
 }

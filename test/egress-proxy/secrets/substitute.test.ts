@@ -17,7 +17,12 @@ function prepared(list: Parameters<typeof prepareSubstitutions>[0]): Substitutio
   return result.substitutions
 }
 const substitutions = prepared([
-  { placeholder: token, value, hosts: ["api.good.test", "git.good.test"] },
+  {
+    placeholder: token,
+    value,
+    hosts: ["api.good.test", "git.good.test"],
+    headers: ["Authorization", "X-Api-Key", "Cookie", "x"],
+  },
   { placeholder: other, value: "other-value", hosts: ["other.good.test"] },
 ])
 const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`
@@ -61,8 +66,8 @@ describe("a placeholder in a header value for its host", () => {
 
   it("is not replaced again inside a value", () => {
     const nested = prepared([
-      { placeholder: token, value: other, hosts: ["a.test"] },
-      { placeholder: other, value: "inner", hosts: ["a.test"] },
+      { placeholder: token, value: other, hosts: ["a.test"], headers: ["x"] },
+      { placeholder: other, value: "inner", hosts: ["a.test"], headers: ["x"] },
     ])
     const result = nested.apply({ method: "GET", host: "a.test", target: "/", headers: [["X", token]] })
     expect(result).toMatchObject({ ok: true, headers: [["X", other]] })
@@ -95,6 +100,8 @@ describe("a placeholder anywhere else is a misuse, and no value is shown", () =>
     ["in Host", [["Host", token]], {}, "header"],
     ["in Content-Type", [["content-type", token]], {}, "header"],
     ["in Connection", [["Connection", token]], {}, "header"],
+    ["in a header that it is not bound to", [["X-Reflected", token]], {}, "header"],
+    ["in Host's place for a proxy", [["X-Forwarded-Host", token]], {}, "header"],
     ["percent-encoded in a header", [["Referer", `https://x/?${encoded}`]], {}, "header"],
     ["in base64 in another header", [["X-Auth", base64]], {}, "header"],
     ["in base64 within Basic", [["Authorization", basic(`a:${Buffer.from(token).toString("base64")}`)]], {}, "header"],
@@ -141,6 +148,22 @@ describe("a set of secrets", () => {
     ["have spaces", [{ ...one, placeholder: "$$SECRET [X]$$" }]],
   ])("is refused when placeholders %s", (_, list) => {
     expect(prepareSubstitutions(list).ok).toBe(false)
+  })
+
+  it("is bound to Authorization alone where it does not say otherwise", () => {
+    const plain = prepared([one])
+    const send = (header: string) =>
+      plain.apply({ method: "GET", host: "a.test", target: "/", headers: [[header, `Bearer ${token}`]] }).ok
+    expect([send("authorization"), send("X-Api-Key"), send("Cookie"), send("User-Agent")]).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ])
+  })
+
+  it.each(["Host", "content-length", "Connection", "a b", ""])("is refused when bound to the header %j", (name) => {
+    expect(prepareSubstitutions([{ ...one, headers: [name] }])).toMatchObject({ ok: false })
   })
 
   it("is refused when a host is not canonical", () => {

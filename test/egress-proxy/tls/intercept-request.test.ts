@@ -27,13 +27,20 @@ describe("a judged head", () => {
       ["Host", name],
       ["X-b", "1"],
       ["X-b", "3"],
+      ["Accept-Encoding", "identity"],
     ]
     expect(verdict).toMatchObject({ ok: true, headers, body: { kind: "none" }, used: [] })
   })
 
   it("names another port than 443 upstream", () => {
     const verdict = judgeHead(head({ rawHeaders: ["Host", `${name}:8443`] }), { ...rules, port: 8443 })
-    expect(verdict).toMatchObject({ ok: true, headers: [["Host", `${name}:8443`]] })
+    expect(verdict).toMatchObject({
+      ok: true,
+      headers: [
+        ["Host", `${name}:8443`],
+        ["Accept-Encoding", "identity"],
+      ],
+    })
     expect(judgeHead(head({}), { ...rules, port: 8443 })).toMatchObject({ refusal: { code: "authority_mismatch" } })
   })
 

@@ -96,6 +96,56 @@ describe("a request that passes", () => {
     expect(codes).toEqual(["allowed"])
   })
 
+  it("never gets its secret back, in whatever header or body the upstream reflects it", async () => {
+    const basic = Buffer.from(`user:${value}`).toString("base64")
+    const upstream = await upstreamServer((request, response) => {
+      const sent = request.headers.authorization ?? ""
+      const body = JSON.stringify({
+        sent,
+        basic,
+        url: encodeURIComponent(sent),
+        encoding: request.headers["accept-encoding"],
+      })
+      if (request.url === "/gzip") {
+        const packed = gzipSync(body)
+        response.writeHead(200, { "Content-Encoding": "gzip", "Content-Length": packed.length }).end(packed)
+      } else if (request.url === "/own") response.writeHead(200, { "Content-Encoding": "x-own" }).end(body)
+      else {
+        response.writeHead(200, `you sent ${value}`, ["X-Echo", sent, "X-Basic", basic, "Location", `/?t=${value}`])
+        for (const piece of body.match(/.{1,3}/g) ?? []) response.write(piece)
+        response.end()
+      }
+    })
+    const { send } = await world({ upstreamPort: upstream.port })
+    const ask = (path: string) =>
+      send({ path, headers: { Authorization: `Bearer ${token}`, "Accept-Encoding": "gzip" } })
+    const inner = Buffer.from(value).toString("base64").slice(2, -4)
+    for (const path of ["/plain", "/gzip"]) {
+      const answer = await ask(path)
+      expect(answer.status).toBe(200)
+      expect(answer.body).toContain('"sent":"Bearer ***')
+      expect(answer.body).toContain('"encoding":"identity"')
+      expect(JSON.stringify(answer)).not.toContain(value)
+      expect(JSON.stringify(answer)).not.toContain(inner)
+      expect(JSON.stringify(answer)).not.toContain(basic.slice(-12, -4))
+    }
+    expect(upstream.seen.map(({ raw }) => header(raw, "authorization"))).toEqual(
+      Array.from({ length: 2 }, () => [`Bearer ${value}`]),
+    )
+    expect((await ask("/own")).headers["x-caisson-denied"]).toBe("upstream_error")
+  })
+
+  it.each(["X-Api-Key", "User-Agent", "Cookie", "X-Reflect"])(
+    "is refused with its secret in %s, which it is not bound to",
+    async (where) => {
+      const upstream = await upstreamServer(undefined)
+      const { send } = await world({ upstreamPort: upstream.port })
+      const answer = await send({ headers: { [where]: token } })
+      expect(answer.headers["x-caisson-denied"]).toBe("secret_misuse")
+      expect(upstream.seen).toEqual([])
+    },
+  )
+
   it("is answered 100 first when it asks for it", async () => {
     const upstream = await upstreamServer(undefined)
     const { raw } = await world({ upstreamPort: upstream.port })
