@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { readReceipts, verifyChain } from "../../src/host/index.ts"
@@ -99,6 +99,19 @@ describe("a sealed call", () => {
     expect(
       await unchanged(world, "fixture.act", { verb: "write", args: ["notes/plan.txt", "x"] }, { plan: true }),
     ).toMatchObject({ ok: true, effects: [{ path: "notes/plan.txt", declared: true, committed: false }] })
+  })
+
+  it("lands the time of a declared file, and counts that of another as an undeclared write", async () => {
+    const touched = await world.call("fixture.act", { verb: "touch", args: ["notes/old.txt", "981173106"] })
+    expect(touched).toMatchObject({
+      ok: true,
+      effects: [{ kind: "touch", path: "notes/old.txt", declared: true, committed: true }],
+    })
+    expect(statSync(join(world.workspace, "notes/old.txt")).mtimeMs).toBe(981_173_106_000)
+    expect(await unchanged(world, "fixture.act", { verb: "touch", args: ["README.md", "981173106"] })).toMatchObject({
+      error: { code: "undeclared_write" },
+      effects: [{ kind: "touch", path: "README.md", declared: false, committed: false }],
+    })
   })
 
   it("asks for approval of effects, showing them, and commits once it is given", async () => {

@@ -17,6 +17,7 @@ const letters: Record<EffectKind, string> = {
   modify: "M",
   chmod: "M",
   xattr: "M",
+  touch: "M",
   delete: "D",
   rmdir: "D",
   symlink: "L",

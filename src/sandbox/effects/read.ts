@@ -9,8 +9,8 @@
  * or in time throws `LayerRefused`. Reading takes turns with other work of the process.
  * Assumes: the writers are dead and the overlay was mounted with `redirect_dir=off,metacopy=off`. Symlinks in lower
  * are never followed, even if another program plants them meanwhile.
- * Does not: report owners (the sandbox cannot change them, and an idmapped lower shows others), timestamps alone, or
- * attributes of the layer's root itself.
+ * Does not: report owners (the sandbox cannot change them, and an idmapped lower shows others), times of folders and
+ * links alone (a folder's follow its entries, also those that came and went), or attributes of the layer's root itself.
  */
 import { closeSync, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, constants, type Stats } from "node:fs"
 import type { OpenFolder } from "../folder.ts"
@@ -211,7 +211,15 @@ class LayerReader {
       const opaque = under === "hidden" || overlayValue(this.#upper(path), this.#options.xattrPrefix, "opaque") === "y"
       await this.readFolder(path, opaque ? "hidden" : "merged", depth + 1)
     } else if (stats.isFile()) {
-      await this.#changedFile(path, stats, attributes, Number(lower.size), permissions(lower.mode), entry(dir, name))
+      await this.#changedFile(
+        path,
+        stats,
+        attributes,
+        Number(lower.size),
+        permissions(lower.mode),
+        lower.mtimeNs,
+        entry(dir, name),
+      )
     } else if (stats.isSymbolicLink()) {
       const before = readlinkSync(entry(dir, name), { encoding: "buffer" })
       const after = readlinkSync(this.#upper(path), { encoding: "buffer" })
@@ -263,12 +271,16 @@ class LayerReader {
     attributes: EntryAttributes,
     lowerSize: number,
     lowerMode: number,
+    lowerMtimeNs: bigint,
     lower: Buffer,
   ): Promise<void> {
     const after = await this.#digestUpper(path, stats)
     const before = await this.#digestLower(lower, lowerSize)
     if (after === before) {
       this.#attributesOf(path, stats, attributes, lowerMode, lower)
+      // A copy in the layer keeps the time of what it was copied from, so another time was set, or came with a write.
+      if (lstatSync(this.#upper(path), { bigint: true }).mtimeNs !== lowerMtimeNs)
+        this.#add("touch", path, { before, after, size: stats.size, ...refusal(0, attributes) })
       return
     }
     const modeAfter = permissions(stats.mode)

@@ -11,10 +11,12 @@ export type EffectKind =
   | "rename"
   | "hardlink"
   | "xattr"
+  | "touch"
   | "special"
 
 /**
  * One observed change. `before`/`after` are digests (`sha256:…`) of file contents or of a symlink's target,
+ * `touch` is a file whose content is as before and whose modification time is not.
  * `from` is the old path of a rename, or the effect's path whose file a hard link shares. `special` is a fifo,
  * socket or device, which can never be committed. Bytes of a name that are not UTF-8, and backslashes, are `\xHH`.
  */

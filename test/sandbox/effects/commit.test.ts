@@ -46,6 +46,23 @@ describe.each(modes)("committing a layer, in %s mode", (mode) => {
     expect(listTree(workspace.dir).map((line) => line.split(" ")[0])).toEqual(["d", "d/1", "n", "n/m", "n/m/3"])
   })
 
+  it("lands the time that a tool gave to a file, the file otherwise as it was, unless somebody else changed it", () => {
+    using workspace = new Workspace("mkdir d; echo a > d/a; chmod 640 d/a; touch -d 2020-01-01 d/a")
+    const run = "touch -d '2001-02-03 04:05:06.123456789 UTC' d/a"
+    const before = listTree(workspace.dir)
+    const { result } = workspace.layer({ mode, run, commit: { dataDir: workspace.dataDir } })
+    expect(result).toEqual({ ok: true })
+    expect(statSync(join(workspace.dir, "d/a"), { bigint: true }).mtimeNs).toBe(981_173_106_123_456_789n)
+    expect(listTree(workspace.dir)).toEqual(before)
+    const raced = workspace.layer({
+      mode,
+      run: "touch d/a",
+      meanwhile: "echo other > d/a",
+      commit: { dataDir: workspace.dataDir },
+    })
+    expect(raced.result).toMatchObject({ ok: false, reason: "conflict" })
+  })
+
   it("gives new entries to the workspace's owner and keeps times of new files", () => {
     using workspace = new Workspace("true")
     workspace.layer({
