@@ -7,7 +7,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readlinkSync } from "node:fs"
 import { createHash } from "node:crypto"
-import { openat2Plain } from "./syscalls.ts"
+import { birthNsOf, openat2Plain } from "./syscalls.ts"
 
 /** Plain data: it may cross process borders as JSON. */
 export interface FolderIdentity {
@@ -53,8 +53,8 @@ export class OpenFolder implements Disposable {
 }
 
 const identityOf = (fd: number, path: string): FolderIdentity => {
-  const { dev, ino, birthtimeNs } = fstatSync(fd, { bigint: true })
-  return { path, dev: String(dev), ino: String(ino), birthNs: String(birthtimeNs) }
+  const { dev, ino } = fstatSync(fd, { bigint: true })
+  return { path, dev: String(dev), ino: String(ino), birthNs: String(birthNsOf(fd)) }
 }
 
 /** The folder that a path leads to now, links followed; its real path is the kernel's word. */

@@ -56,6 +56,7 @@ const declarations = {
   syncfs: "int syncfs(int fd)",
   name_to_handle_at:
     "int name_to_handle_at(int dir, const char *path, _Inout_ void *handle, _Out_ void *mount, int flags)",
+  statx: "int statx(int dir, const char *path, int flags, uint mask, _Out_ void *found)",
   lseek: "long lseek(int fd, long offset, int whence)",
   copy_file_range: "long copy_file_range(int in, void *inOffset, int out, void *outOffset, size_t length, uint flags)",
   prlimit: "int prlimit(int pid, int resource, const void *limit, void *old)",
@@ -209,6 +210,17 @@ export const openat2Beneath = (dirfd: number, path: string, flags: number, mode 
 /** Open an absolute path on which nothing is a symlink. */
 export const openat2Plain = (path: string, flags: number): number =>
   openat2(AT_FDCWD, path, flags, 0, RESOLVE.NO_MAGICLINKS | RESOLVE.NO_SYMLINKS)
+const STATX_BTIME = 0x800
+/**
+ * When what a descriptor holds was made, in nanoseconds; 0 where the file system does not know. Node's own answer turns
+ * into the time of the last change, for good, once any of its calls met a refusal that it takes for an old kernel.
+ */
+export const birthNsOf = (fd: number): bigint => {
+  const found = Buffer.alloc(256)
+  call("statx", `fd ${fd}`, fd, "", AT_EMPTY_PATH, STATX_BTIME, found)
+  if ((found.readUInt32LE(0) & STATX_BTIME) === 0) return 0n
+  return found.readBigInt64LE(80) * 1_000_000_000n + BigInt(found.readUInt32LE(88))
+}
 export const renameat2 = (oldDir: number, oldPath: string, newDir: number, newPath: string, flags = 0): void => {
   call("renameat2", `${oldPath} to ${newPath}`, oldDir, oldPath, newDir, newPath, flags)
 }

@@ -10,7 +10,7 @@
  * touched without being changed.
  */
 import { lstatSync, type BigIntStats } from "node:fs"
-import { fileHandle } from "../../syscalls.ts"
+import { birthNsOf, fileHandle } from "../../syscalls.ts"
 import { entry, errorCode, lstatIn, withDir } from "../beneath.ts"
 import { baseOf, below, parentOf, type BytePath } from "../names.ts"
 import { originHandle, readAttributes, type XattrPrefix } from "../xattrs.ts"
@@ -79,8 +79,8 @@ export const movedFolders = ({ root, upper, prefix, since }: CheckOptions): ((fo
     let answer = known.get(folder)
     if (answer === undefined) {
       answer = withDir(root, folder, (dir) => {
-        const { ctimeNs, mtimeNs, birthtimeNs } = lstatSync(`/proc/self/fd/${dir}/.`, { bigint: true })
-        if (birthtimeNs >= since || (ctimeNs >= since && mtimeNs < since)) return true
+        const { ctimeNs, mtimeNs } = lstatSync(`/proc/self/fd/${dir}/.`, { bigint: true })
+        if (birthNsOf(dir) >= since || (ctimeNs >= since && mtimeNs < since)) return true
         const origin = originHandle(below(upper, folder), prefix)
         const handle = origin === undefined ? undefined : fileHandle(dir)
         return origin !== undefined && handle !== undefined && !origin.equals(handle)
