@@ -78,13 +78,27 @@ const misplaced = (core: HostCore, { path }: OpenFolder, place: Location): Failu
   return undefined
 }
 
-const keptPath = ({ path, what, file }: InUse, workspace: OpenFolder, place: Location): KeptPath | undefined => {
-  let its: Location
-  try {
-    its = locatePath(file ? resolve(path, "..") : path)
-  } catch {
-    return undefined // not there, so not in use
+interface Located extends InUse {
+  readonly its: Location
+}
+/** What a host uses is read when it starts, and so is where it lies. */
+const located = new WeakMap<readonly InUse[], readonly Located[]>()
+const locateInUse = (inUse: readonly InUse[]): readonly Located[] => {
+  let found = located.get(inUse)
+  if (found === undefined) {
+    found = inUse.flatMap((used) => {
+      try {
+        return { ...used, its: locatePath(used.file ? resolve(used.path, "..") : used.path) }
+      } catch {
+        return [] // not there, so not in use
+      }
+    })
+    located.set(inUse, found)
   }
+  return found
+}
+
+const keptPath = ({ path, what, file, its }: Located, workspace: OpenFolder, place: Location): KeptPath | undefined => {
   const why = `the host uses it: ${what}`
   if (!file && isInside(place, its)) return { path: "", why }
   if (!isInside(its, place)) return undefined
@@ -109,7 +123,7 @@ export const openWorkspace = (core: HostCore, named: string | undefined): Step<A
         `the workspace ${folder.path} holds this host's config ${file}`,
         "move the config out of the workspace",
       )
-    const kept = core.inUse.flatMap((used) => keptPath(used, folder, place) ?? [])
+    const kept = locateInUse(core.inUse).flatMap((used) => keptPath(used, folder, place) ?? [])
     admitted = true
     return { ok: true, value: { folder, kept } }
   } finally {

@@ -45,8 +45,9 @@ const unescape = (text: string): string =>
 
 /** `text` is that of mountinfo, `mount` the id of a mount in it. */
 export const placeOnDevice = (text: string, mount: string, path: string): Location["onDevice"] => {
-  const line = text.split("\n").find((each) => each.startsWith(`${mount} `))
-  const [, , device, root, point] = line?.split(" ").map(unescape) ?? []
+  const start = text.startsWith(`${mount} `) ? 0 : text.indexOf(`\n${mount} `) + 1
+  if (start === 0 && !text.startsWith(`${mount} `)) return undefined
+  const [, , device, root, point] = text.slice(start).split(" ", 5).map(unescape)
   if (device === undefined || root === undefined || point === undefined) return undefined
   const rest =
     point === "/" ? path : path === point ? "" : path.startsWith(`${point}/`) ? path.slice(point.length) : undefined
