@@ -49,7 +49,7 @@ describe.each(modes)("a commit killed at any step, in %s mode", (mode) => {
       return other.layer({ mode, run, commit: { dataDir: other.dataDir } })
     })()
     // The last step before the mark of completion: everything is applied.
-    const killAt = (steps ?? 0) - 3
+    const killAt = (steps ?? 0) - 5
     expect(workspace.layer({ mode, run, commit: { dataDir: workspace.dataDir, killAt } }).killed).toBe(true)
     expect(listTree(workspace.dir)).not.toEqual(was)
     let rounds = 0
