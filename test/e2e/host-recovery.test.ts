@@ -1,30 +1,26 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { setImmediate as turn, setTimeout as pause } from "node:timers/promises"
 import { expect, it } from "vitest"
 import { createHost, readReceipts } from "../../src/host/index.ts"
-import type { Host } from "../../src/host/types.ts"
+import type { Envelope, Host } from "../../src/host/types.ts"
+import { left, untilBegun, untilCaught } from "../support/mid-commit.ts"
 import { descendants } from "../support/sealed.ts"
 import { digestOfFolder, fixtureTools, openFolder } from "./host-world.ts"
 
 const FILES = 2000
 
-/** Transactions that are under way or were left behind. */
-const left = (data: string): string[] => {
-  const root = join(data, "tx")
-  return existsSync(root) ? readdirSync(root).filter((name) => !name.startsWith("lock-")) : []
+const renew = (workspace: string): void => {
+  for (let n = 1; n <= FILES; n += 1) writeFileSync(join(workspace, "notes", String(n)), "old")
 }
-/** Those whose journal is written: from there on the workspace changes. */
-const begun = (data: string): string[] => left(data).filter((name) => existsSync(join(data, "tx", name, "journal")))
 
 const openPlace = (): { folder: string; data: string; workspace: string } => {
   const folder = openFolder()
   const [data, workspace] = [join(folder, "data"), join(folder, "work")]
   mkdirSync(join(workspace, "notes"), { recursive: true })
   writeFileSync(join(workspace, "README.md"), "read me\n")
-  for (let n = 1; n <= FILES; n += 1) writeFileSync(join(workspace, "notes", String(n)), "old")
+  renew(workspace)
   return { folder, data, workspace }
 }
 const look = (host: Host, workspace: string) =>
@@ -43,16 +39,19 @@ it("a host that stays up finds the workspace whole after another process was kil
     await using host = await createHost({ data, manifests: [fixtureTools] })
     expect(await look(host, workspace)).toMatchObject({ ok: true })
     const before = digestOfFolder(workspace)
-    const other = spawn(
-      process.execPath,
-      ["--no-warnings", join(import.meta.dirname, "host-committer.ts"), "namespace", data, workspace],
-      { stdio: ["ignore", "pipe", "inherit"] },
-    )
-    await once(other.stdout, "data")
-    while (begun(data).length === 0 && other.exitCode === null) await turn()
-    other.kill("SIGKILL")
-    await once(other, "close")
-    expect(left(data).length).toBe(1)
+    await untilCaught(async () => {
+      renew(workspace)
+      const other = spawn(
+        process.execPath,
+        ["--no-warnings", join(import.meta.dirname, "host-committer.ts"), "namespace", data, workspace],
+        { stdio: ["ignore", "pipe", "inherit"] },
+      )
+      await once(other.stdout, "data")
+      await untilBegun(data, () => other.exitCode !== null)
+      other.kill("SIGKILL")
+      await once(other, "close")
+      return left(data).length === 1 && texts(workspace).includes("old")
+    })
     expect(await look(host, workspace)).toMatchObject({ ok: true, value: "read me\n" })
     expect(texts(workspace)).toEqual(["old"])
     expect(digestOfFolder(workspace)).toBe(before)
@@ -67,22 +66,33 @@ it("a launcher that dies in mid-commit leaves an outcome that is unknown, and th
   try {
     await using host = await createHost({ data, manifests: [fixtureTools] })
     expect(await look(host, workspace)).toMatchObject({ ok: true })
-    const launchers = descendants(process.pid).filter(({ pid }) =>
-      readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("launcher."),
-    )
-    const committing = host.call({
-      tool: "fixture.act",
-      input: { verb: "many", args: ["notes", String(FILES)] },
-      workspace,
-      approve: true,
+    let envelope: Envelope | undefined
+    await untilCaught(async () => {
+      renew(workspace)
+      expect(await look(host, workspace)).toMatchObject({ ok: true })
+      const launchers = descendants(process.pid).filter(({ pid }) =>
+        readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("launcher."),
+      )
+      let over = false
+      const committing = host
+        .call({
+          tool: "fixture.act",
+          input: { verb: "many", args: ["notes", String(FILES)] },
+          workspace,
+          approve: true,
+        })
+        .finally(() => {
+          over = true
+        })
+      await untilBegun(data, () => over)
+      for (const { pid } of launchers) process.kill(pid, "SIGKILL")
+      envelope = await committing
+      return !envelope.ok && texts(workspace).includes("old")
     })
-    while (begun(data).length === 0) await turn()
-    for (const { pid } of launchers) process.kill(pid, "SIGKILL")
-    const envelope = await committing
+    if (envelope === undefined) throw new Error("no call was made")
     expect(envelope).toMatchObject({ ok: false, error: { code: "internal", details: { commit: "unknown" } } })
     expect(envelope.ok ? "" : envelope.error.message).not.toContain("as before")
     expect(readReceipts(data, { call: envelope.call })[0]?.metadata).toMatchObject({ details: { commit: "unknown" } })
-    while (left(data).length === 0) await pause(5)
     expect(await look(host, workspace)).toMatchObject({ ok: true })
     expect(texts(workspace)).toEqual(["old"])
     expect(left(data)).toEqual([])
