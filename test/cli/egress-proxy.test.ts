@@ -120,6 +120,25 @@ describe("caisson egress-proxy", () => {
     expect(await ended).toEqual([5, null])
   })
 
+  test("passes nothing untold on a terminal whose stderr nobody reads any more", async () => {
+    const line = `'${process.execPath}' '${launcher}' egress-proxy --policy '${policyFile("good.test")}' --listen 127.0.0.1:0`
+    // `script` gives it a terminal for stdout; stderr is a pipe of which the reader goes.
+    const started = spawn("script", ["-qec", `${line} 2>&3`, "/dev/null"], {
+      stdio: ["ignore", "ignore", "ignore", "pipe"],
+    })
+    child = started
+    const reader = started.stdio[3] as Readable
+    const ended = once(started, "exit")
+    const lines = createInterface({ input: reader })
+    const [first] = (await once(lines, "line")) as [string]
+    const port = Number(/:(\d+)$/.exec(first)?.[1])
+    expect((await fetchThrough(port, "http://good.test/")).status).toBe(200)
+    reader.destroy()
+    const answers = await Promise.allSettled(Array.from({ length: 4 }, () => fetchThrough(port, "http://good.test/")))
+    expect(answers.filter((answer) => answer.status === "fulfilled" && answer.value.status === 200)).toEqual([])
+    expect(await ended).toEqual([5, null])
+  })
+
   test("reads the policy again on SIGHUP, and keeps the old one when the new one is bad", async () => {
     const proxy = await start(policyFile("good.test"))
     policyFile("other.test")

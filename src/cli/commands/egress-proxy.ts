@@ -3,10 +3,10 @@
  *
  * Guarantees: listens only after the whole policy was understood; a mistake in it ends with exit code 2 and names the
  * field. SIGHUP reads the file again: a good policy replaces the old one at once, a bad one changes nothing. Verdicts
- * go to stdout as pino's JSON lines where stdout is no terminal; after the first that cannot be written (nobody reads
+ * go to stdout as pino's JSON lines where stdout is no terminal, else to stderr as lines for people; after the first that cannot be written (nobody reads
  * them any more, the disk is full) nothing passes, and the command ends with 5. Ends with 0 on SIGINT or SIGTERM.
  */
-import { readFileSync } from "node:fs"
+import { readFileSync, writeSync } from "node:fs"
 import {
   createEgressProxy,
   type EgressProxy,
@@ -88,6 +88,21 @@ const verdictLogger = async (onFailure: (error: Error) => void): Promise<Verdict
   return { info: write("info"), warn: write("warn") }
 }
 
+/** Lines for a person on stderr, each written before the call returns; one that cannot be is thrown, and ends it. */
+const verdictLines =
+  (terminal: Terminal, onFailure: (error: Error) => void) =>
+  (verdict: Verdict): void => {
+    const line = verdictLine(verdict)
+    try {
+      writeSync(2, `${line}\n`)
+    } catch (error) {
+      // A terminal that is slow to scroll is there all the same.
+      if ((error as NodeJS.ErrnoException).code === "EAGAIN") return terminal.say(line)
+      onFailure(error as Error)
+      throw error
+    }
+  }
+
 const open = async (
   flags: ProxyFlags,
   policy: PolicyInput,
@@ -95,7 +110,7 @@ const open = async (
   onFailure: (error: Error) => void,
 ): Promise<EgressProxy | number> => {
   const told = terminal.isInteractive
-    ? { onVerdict: (verdict: Verdict): void => terminal.say(verdictLine(verdict)) }
+    ? { onVerdict: verdictLines(terminal, onFailure) }
     : { logger: await verdictLogger(onFailure) }
   try {
     return await createEgressProxy({ ...policy, listen: flags.listen, ...told })
@@ -135,7 +150,7 @@ export const run = async (flags: ProxyFlags, terminal: Terminal): Promise<number
   terminal.say(`caisson: the egress proxy listens on ${proxy.url ?? proxy.address}`)
   const failure = await Promise.race([stopped, unwritten.promise])
   if (failure !== undefined) {
-    terminal.say(`caisson: verdicts cannot be written to stdout (${inline(failure.message)}); nothing passes any more`)
+    terminal.say(`caisson: verdicts cannot be written (${inline(failure.message)}); nothing passes any more`)
     await toldSo(proxy)
   }
   await proxy.close()
