@@ -15,7 +15,7 @@ import { isLength, passedHeaders } from "./framing.ts"
 import type { Header } from "./head.ts"
 
 /** The framing of a response as its raw headers tell it, or nothing when two readers could differ. */
-function responseLength(response: IncomingMessage): { readonly length?: string } | undefined {
+export function responseLength(response: IncomingMessage): { readonly length?: string } | undefined {
   const raw = headersOf(response)
   const all = (name: string) => raw.filter(([key]) => key.toLowerCase() === name).map(([, value]) => value)
   const lengths = all("content-length")
@@ -24,6 +24,11 @@ function responseLength(response: IncomingMessage): { readonly length?: string }
   if (encodings[0] !== undefined && encodings[0].toLowerCase() !== "chunked") return undefined
   if (lengths[0] !== undefined && !isLength(lengths[0])) return undefined
   return lengths[0] === undefined ? {} : { length: lengths[0] }
+}
+
+/** A final answer in a version of HTTP that is spoken here. */
+export function isFinal({ statusCode = 0, httpVersion }: IncomingMessage): boolean {
+  return statusCode >= 200 && statusCode <= 599 && (httpVersion === "1.1" || httpVersion === "1.0")
 }
 
 /** Nothing was sent to the client yet: a passage over its budget can still say so; one that was cut cannot. */
@@ -46,8 +51,7 @@ export async function respond(
   const client = source.socket
   const status = response.statusCode ?? 0
   const framed = responseLength(response)
-  const known = response.httpVersion === "1.1" || response.httpVersion === "1.0"
-  if ((framed === undefined && !off.has("response.framing")) || status < 200 || status > 599 || !known)
+  if ((framed === undefined && !off.has("response.framing")) || !isFinal(response))
     return { state: "failed", code: "upstream_error" }
   const bodiless = head.method === "HEAD" || status === 204 || status === 304
   const length = framed?.length

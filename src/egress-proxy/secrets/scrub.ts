@@ -2,7 +2,7 @@
  * Takes secret values out of what an upstream sends back, as it streams by, however it is cut.
  *
  * Guarantees: each occurrence is overwritten with asterisks of the same length, so that lengths that were announced
- * still hold: as it is (Latin-1 and UTF-8), in base64 of either alphabet and any alignment, percent-encoded, in hex, and
+ * still hold: as it is (Latin-1, UTF-8 and UTF-16), in base64 of either alphabet and any alignment, percent-encoded, in hex, and
  * with the escapes of JSON and HTML. Only bytes that may be the start of one are held back, fewer than the longest.
  * Does not: see values shorter than `leastBytes`, other or nested encodings, compressed data (its caller undoes that), a
  * value spread over other bytes, or anything derived from one.
@@ -40,6 +40,8 @@ export function spellingsOf(value: string): readonly Buffer[] {
   for (const text of [
     json,
     json.replaceAll("/", "\\/"),
+    value.replace(/[^]/g, (sign) => unicode(sign.charCodeAt(0))),
+    value.replace(/[^]/g, (sign) => unicode(sign.charCodeAt(0)).toUpperCase().replace("\\U", "\\u")),
     json.replace(/[^ -~]/g, (sign) => unicode(sign.charCodeAt(0))),
     json.replace(/[<>&'=]/g, (sign) => unicode(sign.charCodeAt(0))),
     json.replace(/[<>&'=]/g, (sign) => unicode(sign.charCodeAt(0)).toUpperCase().replace("\\U", "\\u")),
@@ -48,6 +50,9 @@ export function spellingsOf(value: string): readonly Buffer[] {
     value.replace(/[&<>"']/g, (sign) => entities[sign] ?? "&#x27;"),
   ])
     add(Buffer.from(text, "utf8"))
+  const wide = Buffer.from(value, "utf16le")
+  add(wide)
+  add(Buffer.from(wide).swap16())
   return [...found].map((text) => Buffer.from(text, "latin1"))
 }
 

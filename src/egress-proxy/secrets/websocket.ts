@@ -5,6 +5,7 @@
  * are read in constant memory, and as many as stand in a chunk in one pass, so that a flood of empty ones costs no
  * more than its bytes. A frame that is not masked, or that uses an extension (compression among them),
  * cannot be searched and is `unscannable`: the handshake must not have offered extensions.
+ * `createMessageEnds` follows the frames of either side and tells whether the bytes so far end with a whole message.
  * Does not: check the protocol any further, nor look at what the server sends.
  */
 import type { BodyStep } from "./body.ts"
@@ -112,6 +113,38 @@ class Gathering {
 }
 const createGathering = (placeholders: readonly string[]): Gathering =>
   new Gathering(createPlaceholderScanner(placeholders))
+
+export interface MessageEnds {
+  /** Do these bytes end where a message, or a control frame, does? */
+  push(chunk: Buffer): boolean
+}
+
+export function createMessageEnds(): MessageEnds {
+  const header = Buffer.alloc(longestHeader)
+  let known = 0
+  let left = 0
+  let last = false
+  const size = (): number => headerSize(header, known) - (known >= 2 && ((header[1] as number) & 0x80) === 0 ? 4 : 0)
+  return {
+    push(chunk) {
+      for (let at = 0; at < chunk.length; ) {
+        if (left === 0) {
+          header[known] = chunk[at] as number
+          known += 1
+          at += 1
+          if (known < size()) continue
+          left = payloadSize(header)
+          last = ((header[0] as number) & 0x88) !== 0
+          known = 0
+        }
+        const count = Math.min(left, chunk.length - at)
+        left -= count
+        at += count
+      }
+      return known === 0 && left === 0 && last
+    },
+  }
+}
 
 /** two bytes, eight of length, four of mask */
 const longestHeader = 14

@@ -3,7 +3,8 @@
  *
  * Guarantees: each part of the body is searched for placeholders before it is forwarded; a body of known, small size
  * is searched whole before anything goes upstream at all; a misuse found later cuts the upstream request short, so
- * that it never completes. Response heads lose hop-by-hop and control headers; bodies stream with backpressure.
+ * that it never completes. Response heads lose hop-by-hop and control headers; bodies stream with backpressure. A
+ * response whose framing two readers could see differently, or with a transfer coding beside `chunked`, is refused.
  * A response that breaks off is broken off to the client too, never completed. A request is sent a second time only
  * when it is safe, has no body, and met a connection that had died while idle.
  * Resolves to the refusal to answer with, or undefined where the response was begun or the client is gone.
@@ -23,6 +24,7 @@ import type { HeaderPair } from "../secrets/substitute.ts"
 import { inTurns, type Turns } from "../turns.ts"
 import { emptyBody } from "../http/framing.ts"
 import { crossing } from "../http/hop-by-hop.ts"
+import { isFinal, responseLength } from "../http/respond.ts"
 import { isBrokenOff } from "./carrier.ts"
 import { flatten, pairsOf } from "./headers.ts"
 import { type HeadVerdict, type Refusal, refusalOf } from "./intercept-request.ts"
@@ -116,6 +118,11 @@ async function exchange(
   try {
     const answer = await answered
     answering = true
+    // A transfer coding other than chunked would hide the body from the search for secrets.
+    if (responseLength(answer) === undefined || !isFinal(answer)) {
+      upstream.destroy()
+      return { code: "upstream_error" }
+    }
     const decoders = decodersFor(answer, request.method ?? "")
     if (decoders === undefined) {
       upstream.destroy()
@@ -161,17 +168,19 @@ async function exchange(
 }
 
 /** Does only the end of the connection tell where this response ends? */
-const isToTheEnd = ({ headers, statusCode }: IncomingMessage, method: string): boolean =>
-  headers["content-length"] === undefined &&
-  headers["transfer-encoding"] === undefined &&
-  method !== "HEAD" &&
-  statusCode !== 204 &&
-  statusCode !== 304
+const isToTheEnd = (answer: IncomingMessage, method: string): boolean =>
+  answer.headers["content-length"] === undefined &&
+  answer.headers["transfer-encoding"] === undefined &&
+  !isBodiless(answer, method)
+
+/** There is nothing to decode, whatever its headers say of an encoding. */
+const isBodiless = ({ headers, statusCode }: IncomingMessage, method: string): boolean =>
+  method === "HEAD" || statusCode === 204 || statusCode === 304 || headers["content-length"] === "0"
 
 /** What undoes the encoding of the body, nothing where there is none; undefined where nothing here does. */
 function decodersFor(answer: IncomingMessage, method: string): readonly Transform[] | undefined {
   const encoding = (answer.headers["content-encoding"] ?? "").trim().toLowerCase()
-  if (encoding === "" || encoding === "identity" || method === "HEAD" || answer.statusCode === 304) return []
+  if (encoding === "" || encoding === "identity" || isBodiless(answer, method)) return []
   const decoder = decoderFor(encoding)
   return decoder === undefined ? undefined : [decoder]
 }

@@ -14,8 +14,9 @@ import type { TLSSocket } from "node:tls"
 import { attempt, guarded } from "../boundary.ts"
 import type { Turns } from "../turns.ts"
 import { createScrubber, scrubbed, scrubStream } from "../secrets/scrub.ts"
-import { createWebSocketScanner } from "../secrets/websocket.ts"
+import { createMessageEnds, createWebSocketScanner } from "../secrets/websocket.ts"
 import { crossing } from "../http/hop-by-hop.ts"
+import { isFinal, responseLength } from "../http/respond.ts"
 import { flatten, membersOf, pairsOf } from "./headers.ts"
 import { type HeadVerdict, type Refusal, refusalOf } from "./intercept-request.ts"
 import { UpstreamFailure } from "./upstream.ts"
@@ -72,6 +73,10 @@ export async function relayWebSocket(relayed: RelayedWebSocket): Promise<Refusal
       upstream.destroy()
       return { code: "upstream_error", detail: "its content encoding cannot be searched for the secret" }
     }
+    if (responseLength(answer.head) === undefined || !isFinal(answer.head)) {
+      upstream.destroy()
+      return { code: "upstream_error" }
+    }
     const { spellings } = relayed
     const headers = flatten(crossing(pairsOf(answer.head.rawHeaders))).map((text) => scrubbed(text, spellings))
     response.writeHead(answer.head.statusCode ?? 502, scrubbed(answer.head.statusMessage ?? "", spellings), [
@@ -112,8 +117,15 @@ async function join(
     "latin1",
   )
   const scrubber = createScrubber(spellings)
-  const passBack = (bytes: Buffer): boolean => bytes.length === 0 || client.write(bytes)
-  passBack(scrubber.push(answer.early))
+  const ends = createMessageEnds()
+  const passBack = (came: Buffer): boolean => {
+    const bytes = scrubber.push(came)
+    // What may be the start of a secret is held back, but not beyond its message: the next one may never come.
+    const rest = ends.push(came) ? scrubber.end() : bytes.subarray(0, 0)
+    if (bytes.length + rest.length === 0) return true
+    return client.write(rest.length === 0 ? bytes : Buffer.concat([bytes, rest]))
+  }
+  passBack(answer.early)
   return await new Promise<Refusal | undefined>((resolve) => {
     const scanner = createWebSocketScanner(placeholders)
     const finish = (refusal?: Refusal): void => {
@@ -142,7 +154,7 @@ async function join(
     if (early.length > 0) gate.write(early)
     client.pipe(gate).pipe(upstream)
     const onMessage = (chunk: Buffer): void => {
-      if (!passBack(scrubber.push(chunk))) upstream.pause()
+      if (!passBack(chunk)) upstream.pause()
     }
     client.on("drain", () => upstream.resume())
     upstream.on(

@@ -34,6 +34,11 @@ describe("a secret in what an upstream sends back", () => {
         .slice(1, -1)
         .replace(/[^ -~]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`),
     ),
+    "in JSON of nothing but escapes": Buffer.from(
+      value.replace(/[^]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`),
+    ),
+    "in UTF-16": Buffer.from(value, "utf16le"),
+    "in UTF-16 of the other order": Buffer.from(value, "utf16le").swap16(),
     "in HTML": Buffer.from(value.replace("&", "&amp;").replace('"', "&quot;")),
   }
   it.each(Object.entries(plain))("is overwritten however it is cut, and nothing else: %s", (_, spelled) => {

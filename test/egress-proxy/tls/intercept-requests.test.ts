@@ -217,6 +217,55 @@ describe("a request that passes", () => {
     expect(codes).toEqual(["allowed", "secret_misuse"])
   })
 
+  it("gets each WebSocket message whole, also one that ends as a secret begins, and none with the secret", async () => {
+    const frame = (first: number, text: string) => Buffer.concat([Buffer.from([first, text.length]), Buffer.from(text)])
+    const upstream = await upstreamServer(undefined)
+    upstream.server.on("upgrade", (_, socket) => {
+      socket.on("error", () => undefined)
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
+      socket.once("data", () => {
+        socket.write(frame(0x81, `pong ${value.slice(0, 5)}`))
+        socket.once("data", () => socket.write(frame(0x81, `so ${value}!`)))
+      })
+    })
+    const { open } = await world({ upstreamPort: upstream.port })
+    const socket = await open()
+    socket.write(`GET /ws HTTP/1.1\r\nHost: ${name}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`)
+    let text = ""
+    const sees = async (wanted: string) => {
+      while (!text.endsWith(wanted)) text += String((await once(socket, "data"))[0])
+    }
+    await sees("\r\n\r\n")
+    socket.write(clientFrame(Buffer.from("ping")))
+    await sees(`pong ${value.slice(0, 5)}`)
+    socket.write(clientFrame(Buffer.from("and now?")))
+    await sees(`so ${"*".repeat(value.length)}!`)
+  })
+
+  it.each([
+    ["packed in transit", "200 OK\r\nTransfer-Encoding: gzip, chunked", gzipSync(`you sent ${value}`)],
+    ["of two lengths", "200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked", Buffer.from("ok")],
+    ["of no known status", "999 Odd\r\nTransfer-Encoding: chunked", Buffer.from("ok")],
+  ])("gets no answer that is %s", async (_, head, body) => {
+    const upstream = await upstreamServer((request) => {
+      const { socket } = request
+      socket.write(`HTTP/1.1 ${head}\r\n\r\n${body.length.toString(16)}\r\n`)
+      socket.write(body)
+      socket.write("\r\n0\r\n\r\n")
+    })
+    const { send } = await world({ upstreamPort: upstream.port })
+    const answer = await send({ headers: { Authorization: `Bearer ${token}` } })
+    expect([answer.status, answer.headers["x-caisson-denied"]]).toEqual([502, "upstream_error"])
+  })
+
+  it.each([204, 302])("gets a %i without a body whatever encoding it names", async (status) => {
+    const upstream = await upstreamServer((_, response) => {
+      response.writeHead(status, { "Content-Encoding": "gzip", ...(status === 302 && { "Content-Length": 0 }) }).end()
+    })
+    const { send } = await world({ upstreamPort: upstream.port })
+    expect((await send({})).status).toBe(status)
+  })
+
   it("passes the upstream's last WebSocket bytes on before closing", async () => {
     const upstream = await upstreamServer(undefined)
     const last = Buffer.alloc(500_000, "z")
