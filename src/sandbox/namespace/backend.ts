@@ -20,8 +20,9 @@ import type {
 import type { WriteSet } from "../effects/types.ts"
 import { type FolderIdentity, lookAt } from "../folder.ts"
 import { Transactions } from "../layers/transactions.ts"
+import { LauncherGone } from "./conversation.ts"
 import { examineControls } from "./examine.ts"
-import { type Handle, launch, type Launched, LauncherGone } from "./launch.ts"
+import { type Handle, launch, type Launched } from "./launch.ts"
 import { rolesOf } from "./listeners.ts"
 import type { ListenerRole, PrepareAnswer, Refusal, RunAnswer } from "./protocol.ts"
 

@@ -1,13 +1,14 @@
 /**
  * Start a launcher and talk to it.
  *
- * Guarantees: the launcher dies with this process, by the kernel's hand; a launcher that cannot be started names
- * the real cause and the fix. Nothing of this process's environment reaches it; all it may be told is where compiled
- * code is kept, and only inside the data folder, which nobody else can write.
+ * Guarantees: the launcher dies with this process, by the kernel's hand; one that hangs is ended, and so is what it was
+ * asked; a launcher that cannot be started names the real cause and the fix, and leaves nothing held. Nothing of this
+ * process's environment reaches it; all it may be told is where compiled code is kept, and only inside the data folder,
+ * which nobody else can write.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import type { Socket as UdpSocket } from "node:dgram"
-import { accessSync, constants, existsSync, readdirSync, readFileSync } from "node:fs"
+import { accessSync, constants, readdirSync } from "node:fs"
 import module from "node:module"
 import type { Server } from "node:net"
 import { dirname, sep } from "node:path"
@@ -15,6 +16,7 @@ import { fileURLToPath } from "node:url"
 import { openLayerStore } from "../layers/store.ts"
 import { holdUsers } from "../identities.ts"
 import { removeGroups } from "./cgroup.ts"
+import { Conversation, LauncherGone } from "./conversation.ts"
 import { mountBase } from "./mount-base.ts"
 import type {
   Answer,
@@ -26,61 +28,12 @@ import type {
   Request,
 } from "./protocol.ts"
 import { bwrapPath } from "./sealed-run.ts"
+import { killedTooSoon, namespaceTrouble } from "./trouble.ts"
 
 export type Handle = Server | UdpSocket
 
-/** The launcher was gone before it could be asked: nothing of the request was done. */
-export class LauncherGone extends Error {}
-
 /** Node takes a second to start on a slow machine; one that needs longer than this hangs. */
 const readyWithinMs = 60_000
-
-const readSetting = (path: string): string | undefined => {
-  try {
-    return readFileSync(path, "utf8").trim()
-  } catch {
-    return undefined
-  }
-}
-
-/** Why namespaces cannot be made here, from what the machine says of itself. */
-export const namespaceTrouble = (stderr: string): { message: string; fix: string } => {
-  if (readSetting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") === "1") {
-    return {
-      message:
-        "AppArmor on this machine forbids unprivileged user namespaces (kernel.apparmor_restrict_unprivileged_userns=1)",
-      fix: "run caisson as root, or add an AppArmor profile for its node with `userns,`, or `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`",
-    }
-  }
-  if (readSetting("/proc/sys/kernel/unprivileged_userns_clone") === "0") {
-    return {
-      message: "this kernel forbids unprivileged user namespaces (kernel.unprivileged_userns_clone=0)",
-      fix: "run caisson as root, or `sudo sysctl kernel.unprivileged_userns_clone=1`",
-    }
-  }
-  if (readSetting("/proc/sys/user/max_user_namespaces") === "0") {
-    return {
-      message: "this machine allows no user namespaces (user.max_user_namespaces=0)",
-      fix: "`sudo sysctl user.max_user_namespaces=15000`",
-    }
-  }
-  if (existsSync("/.dockerenv") || existsSync("/run/.containerenv")) {
-    return {
-      message: "this is a container whose engine forbids new namespaces or mounts",
-      fix: "start it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined --cap-add SYS_ADMIN`, or use `--backend docker` with the engine's socket",
-    }
-  }
-  return {
-    message: `namespaces could not be made here${stderr === "" ? "" : `: ${stderr}`}`,
-    fix: "run as root, or on a kernel with user namespaces, overlayfs and seccomp",
-  }
-}
-
-/** Somebody's signal says nothing about what this machine can do. */
-const killedTooSoon = (signal: string): { message: string; fix: string } => ({
-  message: `the sandbox launcher was killed (${signal}) before it was ready`,
-  fix: "call again; if it happens again, look in the kernel's log for the out-of-memory killer (`dmesg`)",
-})
 
 const needed: readonly { readonly path: string; readonly from: string }[] = [
   { path: bwrapPath, from: "bubblewrap" },
@@ -107,8 +60,8 @@ const compiledIn = (data: string): Readonly<Record<string, string>> => {
     : {}
 }
 
-/** `data`: the host's data folder. */
-export const launch = async (data: string): Promise<Launched | Refusal> => {
+/** `data`: the host's data folder. `signsEveryMs`: how often a launcher with work is asked whether it lives. */
+export const launch = async (data: string, signsEveryMs?: number): Promise<Launched | Refusal> => {
   for (const { path, from } of needed) {
     try {
       accessSync(path, constants.X_OK)
@@ -151,49 +104,83 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
     "slave",
     ...(uid === 0 ? [] : ["--user", "--map-root-user"]),
   ]
-  const child: ChildProcess = spawn(
-    "/usr/bin/setpriv",
-    [
-      "--pdeathsig",
-      "KILL",
-      "/usr/bin/unshare",
-      ...namespaces,
-      process.execPath,
-      "--no-warnings",
-      program,
-      JSON.stringify(options),
-    ],
-    { stdio: ["ignore", "ignore", "pipe", "ipc"], serialization: "advanced", env: compiledIn(data), cwd: "/" },
-  )
+  const start = (): ChildProcess =>
+    spawn(
+      "/usr/bin/setpriv",
+      [
+        "--pdeathsig",
+        "KILL",
+        "/usr/bin/unshare",
+        ...namespaces,
+        process.execPath,
+        "--no-warnings",
+        program,
+        JSON.stringify(options),
+      ],
+      { stdio: ["ignore", "ignore", "pipe", "ipc"], serialization: "advanced", env: compiledIn(data), cwd: "/" },
+    )
+  let child: ChildProcess
+  try {
+    child = start()
+  } catch (error) {
+    users?.release()
+    await store.dispose()
+    throw error
+  }
   let stderr = ""
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
     stderr = (stderr + text).slice(-4000)
   })
-  const pending = new Map<number, { resolve: (answer: Answer) => void; reject: (error: Error) => void }>()
   const handles = new Map<number, Map<ListenerRole, Handle>>()
-  let serial = 0
   let groupFolders: readonly string[] = []
   let ended = false
+  let hung = false
   let endedBy: NodeJS.Signals | null = null
   let onEnded: () => void = () => undefined
+  // An idle host may end; a call in flight keeps it alive.
+  const keepAwake = (busy: boolean): void => {
+    if (busy) {
+      child.ref()
+      child.channel?.ref()
+      return
+    }
+    child.unref()
+    child.channel?.unref()
+    ;(child.stderr as unknown as { unref?: () => void } | null)?.unref?.()
+  }
+  const conversation = new Conversation({
+    send: (message, sent) => void child.send(message, sent),
+    whenBusy: keepAwake,
+    whenSilent() {
+      hung = true
+      onEnded()
+      child.kill("SIGKILL")
+    },
+    ...(signsEveryMs === undefined ? {} : { everyMs: signsEveryMs }),
+  })
   const gone = new Promise<void>((resolve) => {
-    child.once("exit", (_code, signal) => {
+    const end = (signal: NodeJS.Signals | null): void => {
+      if (ended) return
       ended = true
       endedBy = signal
       onEnded()
-      for (const { reject } of pending.values())
-        reject(new Error(`the sandbox launcher ended: ${stderr.trim() || "no reason given"}`))
-      pending.clear()
+      conversation.end(new Error(`the sandbox launcher ended: ${stderr.trim() || "no reason given"}`))
       for (const own of handles.values()) for (const listener of own.values()) listener.close()
       handles.clear()
       users?.release()
       void removeGroups(groupFolders)
         .then(() => store.dispose())
         .then(resolve)
+    }
+    child.once("exit", (_code, signal) => end(signal))
+    child.on("error", (error) => {
+      // One that was never started does not exit either; any other error shows in its end.
+      if (child.pid !== undefined) return
+      stderr = error.message
+      end(null)
     })
   })
   const first = await new Promise<LauncherFacts | Refusal>((resolve) => {
-    child.once("error", (error) => resolve({ ok: false, control: "namespaces", ...namespaceTrouble(error.message) }))
     void gone.then(() =>
       resolve(
         endedBy === null
@@ -214,6 +201,7 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
     void gone.then(() => clearTimeout(late))
     child.on("message", (raw, handle) => {
       const message = raw as LauncherMessage
+      conversation.heard()
       switch (message.kind) {
         case "ready":
           clearTimeout(late)
@@ -233,12 +221,10 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
           break
         }
         case "answer":
-          pending.get(message.id)?.resolve(message.answer)
-          pending.delete(message.id)
+          conversation.answer(message.id, message.answer)
           break
         case "broken":
-          pending.get(message.id)?.reject(new Error(message.message))
-          pending.delete(message.id)
+          conversation.fail(message.id, new Error(message.message))
           break
       }
     })
@@ -248,34 +234,15 @@ export const launch = async (data: string): Promise<Launched | Refusal> => {
     if (child.exitCode === null) child.kill("SIGKILL")
     return first
   }
-  // An idle host may end; a call in flight keeps it alive.
-  const rest = (): void => {
-    if (pending.size > 0) return
-    child.unref()
-    child.channel?.unref()
-    ;(child.stderr as unknown as { unref?: () => void } | null)?.unref?.()
-  }
-  rest()
+  keepAwake(false)
   return {
     facts: first,
     pid: child.pid as number,
-    ask: (request) =>
-      new Promise<Answer>((resolve, reject) => {
-        if (ended || !child.connected)
-          return reject(new LauncherGone(`the sandbox launcher is gone: ${stderr.trim() || "it was killed"}`))
-        serial += 1
-        const id = serial
-        child.ref()
-        child.channel?.ref()
-        const settle =
-          <T>(finish: (value: T) => void) =>
-          (value: T): void => {
-            queueMicrotask(rest)
-            finish(value)
-          }
-        pending.set(id, { resolve: settle(resolve), reject: settle(reject) })
-        child.send({ ...request, id })
-      }),
+    ask: async (request) => {
+      if (ended || hung || !child.connected)
+        throw new LauncherGone(`the sandbox launcher is gone: ${stderr.trim() || "it was killed"}`)
+      return conversation.ask(request)
+    },
     listeners(seat) {
       const own = handles.get(seat) ?? new Map<ListenerRole, Handle>()
       handles.delete(seat)

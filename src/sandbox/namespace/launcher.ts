@@ -348,6 +348,8 @@ class Launcher {
 
 const answer = async (launcher: Launcher, message: RequestMessage): Promise<Answer> => {
   switch (message.op) {
+    case "ping":
+      return { ok: true }
     case "prepare":
       return launcher.prepare(message.profile)
     case "run":

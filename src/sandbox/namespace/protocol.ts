@@ -11,6 +11,7 @@ import type { LayerTransactions } from "../layers/call-layers.ts"
 import type { LayerPlace } from "../layers/store.ts"
 
 export type Request =
+  | { readonly op: "ping" }
   | { readonly op: "prepare"; readonly profile: SandboxProfile }
   | {
       readonly op: "run"
