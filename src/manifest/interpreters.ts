@@ -45,21 +45,45 @@ export interface Interpreter {
   readonly last?: string
   /** without operand or code option the program text comes by stdin */
   readonly stdin?: boolean
+  /** what it reads from stdin is appended to its command, or put in the place of a mark (`xargs`) */
+  readonly feeds?: boolean
+  /** all that it reads from stdin is run, whatever its operands are (`at`, `ed`) */
+  readonly runsStdin?: boolean
+  /** a word that begins with `+` is program text (`vim +cmd`) */
+  readonly plus?: boolean
+  /** one-letter flags with which an operand can be a command, and not just a file (`perl -n`: `cmd|`) */
+  readonly openers?: string
+  /** subcommands behind which everything is program text, and those behind which a command stands */
+  readonly textAfter?: readonly string[]
+  readonly commandAfter?: readonly string[]
+  /** options whose value is the program to be started */
+  readonly starts?: string
 }
+
+/** Variables that programs take code, options or programs from: setting one is as good as program text. */
+export const isSteeringVariable = (name: string): boolean =>
+  /^(?:LD_|DYLD_|BASH_|GIT_(?!AUTHOR_|COMMITTER_)|PYTHON|PERL|RUBY|NODE_|NPM_|LUA_|R_|JAVA_|JDK_|_JAVA|DOTNET_|PHP|GCONV_|AWK|LESS|RSYNC_|CVS_|SSH_|GPG_|MAKE|GUILE_|TCL|XDG_|OPENSSL_|CURL_)/.test(
+    name,
+  ) || steeringVariables.has(name)
+const steeringVariables: ReadonlySet<string> = new Set(
+  "ENV PATH SHELL HOME IFS PS1 PS2 PS4 PROMPT_COMMAND ZDOTDIR FPATH PAGER MANPAGER EDITOR VISUAL BROWSER TAR_OPTIONS TAPE GREP_OPTIONS CLASSPATH VIMINIT EXINIT EMACSLOADPATH SUDO_ASKPASS SUDO_EDITOR CC CXX".split(
+    " ",
+  ),
+)
 
 const table: Record<string, Interpreter> = {}
 const add = (names: string, rule: Interpreter): void => {
   for (const name of names.split(" ")) table[name] = Object.freeze(rule)
 }
 
-add("sh bash dash ash zsh ksh mksh pdksh yash rbash csh tcsh", {
+add("sh bash dash ash zsh ksh mksh lksh oksh pdksh posh yash rbash rzsh csh tcsh rc es", {
   operands: "data",
   switch: "c",
   takes: "oO",
-  takesOptions: ["--rcfile", "--init-file"],
+  takesOptions: ["--rcfile", "--init-file", "--emulate"],
   stdin: true,
 })
-add("fish nu xonsh", {
+add("fish nu xonsh elvish", {
   operands: "data",
   code: "cC",
   codeOptions: ["--command", "--commands", "--init-command"],
@@ -72,10 +96,17 @@ add("pwsh powershell", {
   takesOptions: ["-File", "-file", "-ExecutionPolicy", "-WorkingDirectory"],
   stdin: true,
 })
-add("python pypy jython", { operands: "data", code: "c", takes: "mWX", last: "cm", stdin: true })
-add("perl", { operands: "data", code: "eEMm", takes: "I", stdin: true })
+add("python pypy jython ipython micropython bpython", {
+  operands: "data",
+  code: "c",
+  takes: "mWX",
+  last: "cm",
+  starts: "m",
+  stdin: true,
+})
+add("perl", { operands: "data", code: "eEMm", takes: "I", openers: "np", stdin: true })
 add("ruby jruby truffleruby", { operands: "data", code: "e", takes: "rICEFTWx", stdin: true })
-add("node nodejs bun", {
+add("node nodejs bun ts-node tsx qjs js d8 jjs", {
   operands: "data",
   code: "ep",
   codeOptions: ["--eval", "--print", "--import", "--experimental-loader", "--loader"],
@@ -90,14 +121,39 @@ add("tclsh wish jimsh", { operands: "data", stdin: true })
 add("expect", { operands: "data", code: "c", stdin: true })
 add("osascript", { operands: "data", code: "e", takes: "l", stdin: true })
 add("r rscript littler", { operands: "data", code: "e", codeOptions: ["--eval", "--expr"], takes: "f", stdin: true })
-add("julia octave gnuplot guile racket elixir iex scala groovy ghc runghc ocaml raku rakudo swipl gst", {
+add(
+  "julia octave gnuplot guile racket elixir iex scala kotlin groovy swift crystal ghc runghc ocaml raku rakudo swipl gst",
+  {
+    operands: "data",
+    code: "eEcg",
+    codeOptions: ["--eval", "--print", "--expr", "--persist"],
+    stdin: true,
+  },
+)
+add("scheme mit-scheme chicken csi gforth maxima gp sage matlab bpftrace stap jshell", {
   operands: "data",
-  code: "eEcg",
-  codeOptions: ["--eval", "--print", "--expr", "--persist"],
+  code: "ecr",
+  codeOptions: ["--eval", "-eval", "--expression"],
   stdin: true,
 })
-add("erl escript sbcl clisp ecl emacs vim vi nvim ex view gdb lldb", {
+add("less more most", { operands: "data", plus: true })
+add("at batch crontab ed red mail mailx ftp lftp", { operands: "data", runsStdin: true })
+add("curl", { operands: "data", files: ["-K", "--config"], takes: "odHFATXubcemrwxyYzCDEtPQU" })
+add("gs", { operands: "data", code: "c" })
+add("rpm", { operands: "data", code: "E", codeOptions: ["--eval", "--define", "-D"] })
+add("gcc cc clang", { operands: "data", codeOptions: ["-wrapper", "-fplugin", "-specs"] })
+add("npx npm pnpm yarn", { operands: "data", code: "c", codeOptions: ["--call"], takes: "p" })
+add("nix-shell", { operands: "data", codeOptions: ["--run", "--command", "-E", "--expr"] })
+add("socat", { operands: "programs" })
+add("install", { operands: "data", codeOptions: ["--strip-program"] })
+add("apt apt-get", { operands: "data", code: "oc", codeOptions: ["--option", "--config-file"] })
+add("mosh", { operands: "place-then-program", codeOptions: ["--ssh", "--server"] })
+add("nc ncat", { operands: "data", code: "ec", codeOptions: ["--exec", "--sh-exec"] })
+add("hyperfine", { operands: "programs" })
+add("pandoc", { operands: "data", code: "FL", codeOptions: ["--filter", "--lua-filter", "--pdf-engine"] })
+add("erl escript sbcl clisp ecl emacs vim vi nvim ex view gvim vimdiff rvim gdb lldb", {
   operands: "data",
+  plus: true,
   code: "cx",
   codeOptions: [
     "-eval",
@@ -162,8 +218,17 @@ add("ionice", { operands: "command", takes: "cnpPu", takesOptions: ["--class", "
 add("stdbuf", { operands: "command", takes: "ioe", takesOptions: ["--input", "--output", "--error"] })
 add("xargs", {
   operands: "command",
+  feeds: true,
   takes: "adEILnPs",
-  takesOptions: ["--arg-file", "--delimiter", "--max-args", "--max-lines", "--max-procs", "--replace", "--max-chars"],
+  takesOptions: [
+    "--arg-file",
+    "--delimiter",
+    "--max-args",
+    "--max-lines",
+    "--max-procs",
+    "--max-chars",
+    "--process-slot-var",
+  ],
 })
 add("sudo doas", {
   operands: "command",
@@ -188,15 +253,41 @@ add("ssh rsh autossh", { operands: "place-then-program", code: "o", takes: "BbcD
 add("scp sftp", { operands: "data", code: "oSD" })
 add("rsync", { operands: "data", code: "e", codeOptions: ["--rsh", "--rsync-path"] })
 add("watch", { operands: "programs", takes: "n", takesOptions: ["--interval"] })
-add("parallel rush", { operands: "programs", takes: "jaI", takesOptions: ["--jobs", "--arg-file"] })
+add("parallel rush", { operands: "programs", runsStdin: true, takes: "jaI", takesOptions: ["--jobs", "--arg-file"] })
 add("tmux screen", { operands: "programs" })
 add("find gfind", { operands: "expression" })
 add("fd fdfind", { operands: "data", code: "xX", codeOptions: ["--exec", "--exec-batch"] })
-add("make gmake", { operands: "assignments", codeOptions: ["--eval", "-E"], takes: "fCIjloW" })
+add("make gmake", {
+  operands: "assignments",
+  files: ["-f", "--file", "--makefile"],
+  codeOptions: ["--eval", "-E"],
+  takes: "CIjloW",
+})
 add("git", {
   operands: "data",
   code: "cux",
-  codeOptions: ["--upload-pack", "--receive-pack", "--exec", "--exec-path", "--extcmd", "--config", "--config-env"],
+  codeOptions: [
+    "--upload-pack",
+    "--receive-pack",
+    "--exec",
+    "--exec-path",
+    "--extcmd",
+    "--config",
+    "--config-env",
+    "--open-files-in-pager",
+    "--sendmail-cmd",
+    "--to-cmd",
+    "--cc-cmd",
+    "--env-filter",
+    "--tree-filter",
+    "--index-filter",
+    "--parent-filter",
+    "--msg-filter",
+    "--commit-filter",
+    "--tag-name-filter",
+  ],
+  textAfter: ["foreach"],
+  commandAfter: ["run"],
   harmless: /^(?:user|author|committer)\.(?:name|email)=/,
 })
 add("tar bsdtar gtar", {
@@ -229,6 +320,10 @@ export const interpreterOf = (program: string): { readonly name: string; readonl
     base,
     base.replace(/[-.]?\d[\d.]*$/, ""),
     base.toLowerCase().replace(/(?:[-.]?\d[\d.]*)?(?:\.exe)?$/, ""),
+    base
+      .replace(/^(?:static-|[a-z0-9_]+-linux-gnu(?:abi\w*)?-)/, "")
+      .replace(/[-.](?:static|dbg|cli|nox|basic|tiny|intel64|[a-z0-9_]+-linux-gnu\w*)$/, "")
+      .replace(/[-.]?\d[\d.]*$/, ""),
   ]) {
     const rule = Object.hasOwn(table, name) ? table[name] : undefined
     if (rule !== undefined) return { name: base, rule }

@@ -2,10 +2,12 @@
  * Which words of a command line are program text: read as code by the program that gets them, not as data.
  *
  * Guarantees: looks through programs that start other programs (`env`, `timeout`, `xargs sh -c`, `find -exec`, …), at
- * any depth up to a limit; where a word can be an option, it counts as one. Total and linear in the words.
+ * any depth up to a limit; where a word can be an option, it counts as one. An interpreter that is named anywhere in
+ * the line counts as started there, so that a program that starts others need not be known. What is read from stdin is
+ * followed to where `xargs` puts it. Total, and at most quadratic in the words.
  * Does not: know programs that are not in the table of interpreters.
  */
-import { type Interpreter, interpreterOf } from "./interpreters.ts"
+import { type Interpreter, interpreterOf, isSteeringVariable } from "./interpreters.ts"
 import { limits } from "./limits.ts"
 
 export interface Word {
@@ -22,13 +24,17 @@ export interface ProgramText<W extends Word> {
 }
 export interface Reading<W extends Word> {
   readonly texts: readonly ProgramText<W>[]
-  /** the program that reads its text from stdin, where one does */
+  /** the program that reads its text from stdin, where one does, and whether that is statements for a database */
   readonly stdin?: string
+  readonly statements?: boolean
 }
 
 interface Scan<W extends Word> {
   readonly found: ProgramText<W>[]
   stdin: string | undefined
+  statements?: boolean
+  /** stands for what is read from stdin, where anything of the caller's is */
+  readonly input?: W | undefined
 }
 
 /** The option and the beginning of its value in one word: `--eval=x`, `-cx`. */
@@ -49,7 +55,11 @@ const readOption = (text: string, rule: Interpreter): Opened => {
   for (let at = 1; at < text.length; at++) {
     const letter = text.charAt(at)
     const last = at === text.length - 1
-    if (rule.code?.includes(letter) === true) return last ? "next" : "here"
+    if (rule.code?.includes(letter) === true) {
+      // Several of them in one cluster share what follows: `node -pe TEXT`.
+      const letters = rule.code
+      return Array.from(text.slice(at)).every((each) => letters.includes(each)) ? "next" : "here"
+    }
     if (rule.switch?.includes(letter) === true) return "switch"
     if (rule.files?.includes(`-${letter}`) === true) return "file"
     if (rule.takes?.includes(letter) === true) return last ? "skip" : "no"
@@ -98,6 +108,11 @@ const operands = <W extends Word>(
     case "value-then-command":
       return command(words.slice(1), scan, depth + 1)
     case "command": {
+      for (const word of words) {
+        const variable = /^([A-Za-z_]\w*)=/.exec(word.prefix)?.[1]
+        if (variable === undefined) break
+        if (isSteeringVariable(variable)) mark(word, "code")
+      }
       const first = words.findIndex((word) => !/^[A-Za-z_]\w*=/.test(word.prefix))
       return first === -1 ? undefined : command(words.slice(first), scan, depth + 1)
     }
@@ -146,6 +161,9 @@ function interpret<W extends Word>(
   if (rule.operands === "expression") return findCommands(rest, scan, depth)
   const enough = ownOperands(rule)
   const what = rule.language ?? "code"
+  const isStdin = (word: W | undefined): boolean => word !== undefined && isWord(word, "-", "/dev/stdin")
+  let opens = false
+  let mark: string | undefined
   let given = false
   let switched = false
   let at = 0
@@ -156,6 +174,10 @@ function interpret<W extends Word>(
       words.push(...rest.slice(at + 1))
       break
     }
+    if (rule.plus === true && word.prefix.startsWith("+")) {
+      scan.found.push({ word, what, program: name })
+      continue
+    }
     if (!isOption(word)) {
       words.push(word)
       if (switched || words.length >= enough) {
@@ -165,6 +187,17 @@ function interpret<W extends Word>(
       continue
     }
     const opened = optionOf(word, rule)
+    opens ||= rule.openers !== undefined && hasFlag(word, rule.openers, rule)
+    if (rule.feeds === true) mark = replaceMark(word, rest[at + 1]) ?? mark
+    if (rule.starts !== undefined && opened === "skip" && endsOptions(word, rule.starts)) {
+      const started = rest[at + 1]
+      if (started !== undefined && started.texts === undefined)
+        scan.found.push({ word: started, what: "command", program: name })
+      if (started !== undefined && isWord(started, "timeit"))
+        for (const each of rest.slice(at + 2)) scan.found.push({ word: each, what, program: name })
+    }
+    if (rule.starts !== undefined && isWord(word, `-${rule.starts}timeit`))
+      for (const each of rest.slice(at + 1)) scan.found.push({ word: each, what, program: name })
     if (opened === "switch") switched = true
     if (opened === "here" && rule.harmless?.test(word.prefix.replace(/^-\w/, "")) !== true)
       scan.found.push({ word, what, program: name })
@@ -176,6 +209,7 @@ function interpret<W extends Word>(
     if (opened === "here" || opened === "next" || opened === "file") given = true
     if (rule.last !== undefined && endsOptions(word, rule.last)) given = true
     if (rule.last !== undefined && endsOptions(word, rule.last) && (opened === "next" || opened === "skip")) break
+    if (opened === "file" && (isStdin(rest[at + 1]) || /=(?:-|\/dev\/stdin)$/.test(word.prefix))) scan.stdin = name
     if (opened === "skip" || (opened === "file" && !word.prefix.includes("="))) at++
   }
   if (switched) {
@@ -183,14 +217,78 @@ function interpret<W extends Word>(
     if (text !== undefined) scan.found.push({ word: text, what, program: name })
     return
   }
-  if (rule.stdin === true && !given && !words.some((word) => !isWord(word, "-"))) scan.stdin = name
+  if (rule.runsStdin === true) scan.stdin = name
+  if (rule.stdin === true && !given && (words.length === 0 || isStdin(words[0]))) scan.stdin = name
+  if (rule.language === "query" && !given && words.length < 2) {
+    scan.stdin = name
+    scan.statements = true
+  }
+  if (opens) for (const word of words) scan.found.push({ word, what, program: name })
   if (rule.operands === "program" && given) return
-  operands(words, name, rule, scan, depth)
+  const text = words.findIndex((word) => isWord(word, ...(rule.textAfter ?? [])))
+  if (text !== -1) for (const word of words.slice(text + 1)) scan.found.push({ word, what, program: name })
+  const started = words.findIndex((word) => isWord(word, ...(rule.commandAfter ?? [])))
+  if (started !== -1) command(words.slice(started + 1), scan, depth + 1)
+  operands(rule.feeds === true ? fed(words, mark, name, scan) : words, name, rule, scan, depth)
 }
 
-/** `words`: the program first, then its arguments. */
-export const programTexts = <W extends Word>(words: readonly W[]): Reading<W> => {
-  const scan: Scan<W> = { found: [], stdin: undefined }
+/** The command of `xargs` with what it reads: in the place of the mark, or behind all that stands there. */
+function fed<W extends Word>(
+  words: readonly W[],
+  mark: string | undefined,
+  name: string,
+  { input, found }: Scan<W>,
+): readonly W[] {
+  if (input === undefined || words.length === 0) return words
+  if (mark === undefined) {
+    // Where it could be an option of what is started, it is as good as its author's text.
+    const head = words[0]?.texts?.some((text) => interpreterOf(text)?.rule.switch !== undefined) === true
+    if (!head && !words.some((word) => isWord(word, "--"))) found.push({ word: input, what: "code", program: name })
+    return [...words, input]
+  }
+  return words.map((word) => (word.texts?.some((text) => text.includes(mark)) === true ? input : word))
+}
+
+/** What `-I{}`, `-I {}`, `-i` and `--replace` say is to be replaced. */
+function replaceMark(word: Word, next: Word | undefined): string | undefined {
+  for (const text of word.texts ?? []) {
+    if (text === "-I") return next?.texts?.[0]
+    if (text.startsWith("-I")) return text.slice(2)
+    if (/^(?:-i|--replace)(?:=|$)/.test(text)) return text.split("=")[1] || "{}"
+  }
+  return undefined
+}
+
+/** Is one of these letters set, before any that takes what follows it? */
+const hasFlag = ({ texts = [] }: Word, letters: string, { code = "", takes = "" }: Interpreter): boolean =>
+  texts.some((text) => {
+    for (const letter of /^-\w+/.exec(text)?.[0].slice(1) ?? "") {
+      if (letters.includes(letter)) return true
+      if (code.includes(letter) || takes.includes(letter)) return false
+    }
+    return false
+  })
+
+/** Interpreters that some word behind the first names, as if whatever stands before it started them. */
+function anywhere<W extends Word>(words: readonly W[], scan: Scan<W>): void {
+  for (const [at, word] of words.entries()) {
+    const found = at === 0 ? undefined : word.texts?.map(interpreterOf).find((each) => each?.rule.stdin === true)
+    if (found === undefined) continue
+    const inner: Scan<W> = { found: [], stdin: undefined }
+    interpret(words.slice(at + 1), found.name, found.rule, inner, limits.commandDepth)
+    for (const each of inner.found)
+      if (!scan.found.some(({ word: known }) => known === each.word)) scan.found.push(each)
+  }
+}
+
+/** `words`: the program first, then its arguments; `input`: a word for what of the caller's it reads from stdin. */
+export const programTexts = <W extends Word>(words: readonly W[], input?: W): Reading<W> => {
+  const scan: Scan<W> = { found: [], stdin: undefined, input }
   command(words, scan, 0)
-  return { texts: scan.found, ...(scan.stdin === undefined ? {} : { stdin: scan.stdin }) }
+  anywhere(words, scan)
+  return {
+    texts: scan.found,
+    ...(scan.stdin === undefined ? {} : { stdin: scan.stdin }),
+    ...(scan.statements === true && { statements: true }),
+  }
 }

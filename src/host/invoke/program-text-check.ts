@@ -53,6 +53,9 @@ const words = (element: Element, index: number): readonly Argument[] => {
     : [literal(option.text, index), word([value], index)]
 }
 
+/** the place of what `xargs` takes from stdin */
+const byStdin = -2
+
 const fixes: Readonly<Record<ProgramText<Word>["what"], string>> = {
   code: 'keep the program text fixed and pass the value as an argument behind it, as in `[-c, \'grep -e "$1" notes\', sh, "${input.x}"]`, give the input an `enum`, or, where running the caller\'s program is what the tool is for, pass the whole of it by `stdin`',
   query: "let the input be the whole statement, or pass the value as a parameter of the statement",
@@ -65,6 +68,14 @@ const message = ({ what, program }: ProgramText<Argument>, path: string): string
   return `\`${path}\` would become part of ${text} that \`${program}\` runs; whoever calls the tool could run anything there`
 }
 
+/** Does each value stand on lines of its own, where it is a whole statement? */
+const isLinesOfItsOwn = (pieces: readonly Piece[]): boolean =>
+  pieces
+    .map((piece) => (piece.type === "literal" ? piece.text.replaceAll("\0", " ") : "\0"))
+    .join("")
+    .split("\n")
+    .every((line) => !line.includes("\0") || line.trim() === "\0")
+
 export const checkProgramText = (
   /** `bin` and `bin_args` */
   command: readonly string[],
@@ -72,10 +83,12 @@ export const checkProgramText = (
   stdin: StdinProgram | undefined,
   place: { readonly argv: TemplatePlace; readonly stdin: TemplatePlace },
 ): readonly Diagnostic[] => {
-  const reading = programTexts([
-    ...command.map((text) => literal(text, -1)),
-    ...argv.elements.flatMap((element, index) => words(element, index)),
-  ])
+  const free = stdin?.pieces.find(isFree)
+  const input: Argument | undefined = free === undefined ? undefined : { prefix: "", free, whole: true, index: byStdin }
+  const reading = programTexts(
+    [...command.map((text) => literal(text, -1)), ...argv.elements.flatMap((element, index) => words(element, index))],
+    input,
+  )
   const found = reading.texts.flatMap((each): readonly Diagnostic[] => {
     const { free, whole, index } = each.word
     if (free === undefined || (each.what === "query" && whole)) return []
@@ -83,16 +96,15 @@ export const checkProgramText = (
       {
         severity: "error",
         rule: "template-program-text",
-        file: place.argv.file,
-        path: `${place.argv.path}[${index}]`,
+        ...(index === byStdin ? place.stdin : { file: place.argv.file, path: `${place.argv.path}[${index}]` }),
         message: message(each, pathText(free.path)),
         fix: fixes[each.what],
       },
     ]
   })
-  const free = stdin?.pieces.find(isFree)
   const written = stdin?.pieces.some((piece) => piece.type === "literal" && piece.text.trim() !== "") === true
   if (reading.stdin === undefined || free === undefined) return found
+  if (reading.statements === true && isLinesOfItsOwn(stdin?.pieces ?? [])) return found
   return [
     ...found,
     {

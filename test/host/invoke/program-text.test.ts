@@ -95,6 +95,28 @@ describe("an input inside program text", () => {
     ["sqlite3", ["a.db", `select '${x}'`], ["argv[1]"]],
     ["psql", ["-c", `select '${x}'`], ["argv[1]"]],
     ["timeout", ["5", x], ["argv[1]"]],
+    ["setpriv", ["--reuid", "1000", "sh", "-c", x], ["argv[4]"]],
+    ["some-wrapper", ["--in", "box", "--", "/bin/sh", "-c", x], ["argv[5]"]],
+    ["/lib64/ld-linux-x86-64.so.2", ["/usr/bin/python3", "-c", x], ["argv[2]"]],
+    ["uv", ["run", "python", "-c", x], ["argv[3]"]],
+    ["bash-static", ["-c", x], ["argv[1]"]],
+    ["zsh", ["--emulate", "sh", "-c", x], ["argv[3]"]],
+    ["perl5.36-x86_64-linux-gnu", ["-e", x], ["argv[1]"]],
+    ["perl", ["-ne", "print", x], ["argv[2]"]],
+    ["node", ["-pe", x], ["argv[1]"]],
+    ["python3", ["-m", x], ["argv[1]"]],
+    ["python3", ["-m", "timeit", x], ["argv[2]"]],
+    ["python3", ["-mtimeit", x], ["argv[1]"]],
+    ["vim", ["-es", `+${x}`, "file"], ["argv[1]"]],
+    ["env", [`BASH_ENV=${x}`, "bash", "script.sh"], ["argv[0]"]],
+    ["env", ["-i", "A=b", `LD_PRELOAD=${x}`, "ls"], ["argv[2]"]],
+    ["env", [`GIT_SSH_COMMAND=${x}`, "git", "fetch"], ["argv[0]"]],
+    ["git", ["submodule", "foreach", x], ["argv[2]"]],
+    ["git", ["bisect", "run", "sh", "-c", x], ["argv[4]"]],
+    ["git", ["grep", `--open-files-in-pager=${x}`, "a"], ["argv[1]"]],
+    ["git", ["filter-branch", "--tree-filter", x], ["argv[2]"]],
+    ["npx", ["-c", x], ["argv[1]"]],
+    ["socat", ["-", `EXEC:${x}`], ["argv[1]"]],
   ])("is an error: %s %j", (command, argv, paths) => {
     expect(errors(command, argv)).toEqual(paths)
   })
@@ -120,6 +142,13 @@ describe("an input inside program text", () => {
     ["env", ["LC_ALL=C", "grep", "-e", x]],
     ["psql", ["-h", x, "-c", x]],
     ["tar", ["-cf", x]],
+    ["env", [`LC_ALL=${x}`, "sort"]],
+    ["env", ["-i", "grep", "-c", x]],
+    ["perl", ["-Mopen", "-e", "print shift", x]],
+    ["perl", ["script.pl", "-n", x]],
+    ["node", ["--no-warnings", "script.mjs", "-e", x]],
+    ["grep", ["-r", "python", "--", x]],
+    ["xargs", ["-0", "stat", "--", x]],
   ])("is no error where it stays data: %s %j", (command, argv) => {
     expect(errors(command, argv)).toEqual([])
   })
@@ -131,6 +160,43 @@ describe("an input inside program text", () => {
     expect(found("python3", ["-"], x).map((each) => each.severity)).toEqual(["warning"])
     expect(found("python3", ["script.py"], x)).toEqual([])
     expect(found("sh", ["-c", "cat"], `a ${x}`)).toEqual([])
+  })
+
+  it.each<[string, readonly string[]]>([
+    ["xargs", ["-I{}", "sh", "-c", "echo {}"]],
+    ["xargs", ["-I", "%", "sh", "-c", "echo %"]],
+    ["xargs", ["sh", "-c"]],
+    ["xargs", ["tar", "-xf", "a.tar"]],
+    ["busybox", ["xargs", "rm"]],
+  ])("is an error where stdin becomes the command line of another program: %s %j", (command, argv) => {
+    expect(errors(command, argv, x)).toEqual(["stdin"])
+  })
+
+  it.each<[string, readonly string[]]>([
+    ["xargs", ["-0", "sh", "-c", 'rm -- "$@"', "sh"]],
+    ["xargs", ["-d", "\\n", "stat", "--"]],
+    ["sqlite3", ["a.db"]],
+  ])("is no error by stdin where it stays data, or is a whole statement: %s %j", (command, argv) => {
+    expect(found(command, argv, x)).toEqual([])
+  })
+
+  it("is no error as a statement on lines of its own", () => {
+    expect(found("sqlite3", ["a.db"], `.print ---\n${x}\n`)).toEqual([])
+  })
+
+  it.each<[string, readonly string[]]>([
+    ["sed", ["-f", "-", "file"]],
+    ["awk", ["-f", "/dev/stdin"]],
+    ["make", ["-f", "-"]],
+    ["sh", ["/dev/stdin"]],
+    ["curl", ["-K", "-"]],
+    ["parallel", []],
+    ["at", ["now"]],
+    ["ed", ["file"]],
+    ["sqlite3", ["a.db"]],
+    ["psql", ["-h", "host"]],
+  ])("is an error in what is read from stdin as a file of program text: %s %j", (command, argv) => {
+    expect(errors(command, argv, `begin ${x}`)).toEqual(["stdin"])
   })
 
   it("names the input and shows how to pass it as data", () => {
