@@ -2,8 +2,8 @@
  * What of /proc no sandbox is shown, on any backend: the one list. Pure but for `presentMasks`.
  *
  * What is left is what programs need of a machine: cpuinfo, meminfo, stat, uptime, loadavg, filesystems, version, the
- * settings below /proc/sys (read-only), and the sandbox's own processes. Files that only root may read are listed too:
- * an engine may run us as anybody.
+ * settings below /proc/sys (read-only), and the sandbox's own processes. Sandboxes never run as root, so files that the
+ * kernel closes to others need no mask where it does.
  */
 import { lstatSync } from "node:fs"
 

@@ -8,7 +8,7 @@
 import type { ContainerCreateOptions } from "dockerode"
 import type { Executables, SandboxProfile } from "../backend.ts"
 import type { Outcome } from "./engine.ts"
-import { maskedFiles, maskedFolders, readOnlyInside } from "../proc-masks.ts"
+import { presentMasks, readOnlyInside } from "../proc-masks.ts"
 import { bridgeCalls } from "./job-wire.ts"
 
 export const insideHome = "/home/tool"
@@ -57,7 +57,9 @@ export interface ContainerPlan {
 const PROCESSES_OF_ALL = 16_384
 /** Process 1 is the bridge: it is one process more than the tool's own. */
 const BRIDGE_PROCESSES = 1
-const MASKED = [...maskedFiles, ...maskedFolders, "/sys", "/dev/mqueue"]
+/** A mask over a file that the kernel closes to everybody but root would open it, as an empty one. */
+const { files, folders } = presentMasks()
+const MASKED = [...files, ...folders, "/sys", "/dev/mqueue"]
 
 /** The kernel's own defaults for a new network namespace, which engines widen: no low ports, no ping sockets. */
 const SYSCTLS = { "net.ipv4.ip_unprivileged_port_start": "1024", "net.ipv4.ping_group_range": "1 0" }

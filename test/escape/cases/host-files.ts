@@ -43,7 +43,8 @@ for folder, mine in (("/home", ["tool"]), ("/root", []), ("/var", ["tmp"]), ("/r
     language: "python",
     source: ({ ground }) => `
 import pwd
-if len(pwd.getpwall()) > 3: breach("users of the host: %d" % len(pwd.getpwall()))
+names = {user.pw_name for user in pwd.getpwall()}
+if names - {"root", "tool", "nobody"}: breach("users of the host: %s" % sorted(names))
 for text in (socket.gethostname(), os.uname().nodename, get("/proc/sys/kernel/hostname").decode(), get("/etc/hostname").decode()):
     if ${quoted(ground.hostName)} != "caisson" and ${quoted(ground.hostName)} in text: breach("the host's name: " + text)
 pids = [int(p) for p in os.listdir("/proc") if p.isdigit()]
@@ -115,8 +116,12 @@ for path, text in (("/proc/sys/kernel/shmmax", "4096"), ("/proc/sys/fs/mqueue/ms
     name: "sysrq, the kernel log, kernel memory and interrupts are out of reach",
     language: "python",
     source: `
+def unmasked(path):
+    fd = os.open(path, os.O_WRONLY)
+    if os.fstat(fd).st_rdev == os.stat("/dev/null").st_rdev: raise OSError("only the null device")
+    return fd
 for path in ("/proc/sysrq-trigger", "/proc/irq/default_smp_affinity", "/proc/acpi/wakeup", "/proc/mtrr", "/proc/scsi/scsi"):
-    must_fail("opening for writing " + path, lambda: os.open(path, os.O_WRONLY))
+    must_fail("opening for writing " + path, lambda: unmasked(path))
 for path in ("/proc/kcore", "/proc/kmsg", "/proc/kpagecount", "/proc/kpageflags", "/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/dev/fuse", "/dev/kvm",
              "/dev/vsock", "/dev/vhost-net", "/dev/net/tun", "/dev/loop-control", "/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/mapper/control", "/dev/uinput", "/dev/cpu/0/msr"):
     must_fail("reading " + path, lambda: os.read(os.open(path, os.O_RDONLY | os.O_NONBLOCK), 16))
