@@ -43,6 +43,17 @@ describe.each(architectures)("the filter on $name", ({ name, arch, column }) => 
     return nr === null ? null : run(program, { arch, nr, args })
   }
 
+  test("lets no thread have descriptors of its own", () => {
+    const [thread, files, unshared] = [0x10000, 0x400, 0x2]
+    for (const filter of [open, childless]) {
+      expect(verdict(filter, "clone", thread | 0x900)).toBe(EPERM)
+      expect(verdict(filter, "clone", thread | files | 0x900)).toBe(ALLOW)
+      expect(verdict(filter, "close_range", 3, 9, unshared)).toBe(ENOSYS)
+      expect(verdict(filter, "close_range", 3, 9, 4)).toBe(ALLOW)
+    }
+    expect(verdict(open, "clone", 17)).toBe(ALLOW)
+  })
+
   test.each([
     "ptrace",
     "mount",

@@ -38,8 +38,12 @@ export const METER = {
   walkEveryMs: 3_000,
   /** entries looked at before other work gets its turn */
   slice: 256,
-  /** descriptors and mappings looked at in one round */
+  /** descriptors and mapped files without a name looked at in one round; beyond them the count is not whole */
   held: 50_000,
+  /** bytes of the kernel's tables of mappings read in one round; beyond them the count is not whole */
+  mapsBytes: 64 * MiB,
+  /** counts in a row that are not whole before the call answers for what the disk lost: a passing state is none */
+  hidden: 3,
 } as const
 
 /** Folders that are emptied before one of them is brought up to the top: descriptors held at once. */

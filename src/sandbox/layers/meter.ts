@@ -3,6 +3,7 @@
  *
  * Guarantees: looking costs one question to the file system while it could not have grown by what is left to the call;
  * the layers themselves are counted only when it could, and now and then besides. Nothing here blocks other calls.
+ * A call that keeps its files from being counted is taken to hold all that the disk has lost since it began.
  * Does not: stop a write. Between two looks a call may write more than its limit; nothing of it is committed, because
  * the count at the end is exact.
  */
@@ -45,6 +46,8 @@ export const startMeter = (options: MeterOptions): { stop(): void } => {
   let untilEntries = budget.entries
   let walkedAt = Date.now()
   let walkMs = 0
+  /** counts in a row that the call kept from being whole, while the disk lost more than the call may take */
+  let hidden = 0
   let timer: NodeJS.Timeout
 
   const count = async (grown: number, made: number): Promise<void> => {
@@ -53,8 +56,9 @@ export const startMeter = (options: MeterOptions): { stop(): void } => {
     if (stopped) return
     walkedAt = Date.now()
     walkMs = walkedAt - began
-    if (isOver(used, budget)) return options.exceeded("limit")
-    untilBytes = grown + (budget.bytes - used.bytes)
+    hidden = !used.whole && grown > budget.allocated ? hidden + 1 : 0
+    if (isOver(used, budget) || hidden >= METER.hidden) return options.exceeded("limit")
+    untilBytes = hidden > 0 ? 0 : grown + (budget.bytes - used.bytes)
     untilEntries = made + (budget.entries - used.entries)
   }
   const look = async (): Promise<void> => {
@@ -69,7 +73,7 @@ export const startMeter = (options: MeterOptions): { stop(): void } => {
     if (grown > untilBytes || made > untilEntries || due) await count(grown, made)
     if (stopped) return
     const left = (untilBytes - grown) / METER.bytesPerMs
-    plan(Math.min(METER.latestMs, Math.max(METER.soonestMs, left, 4 * walkMs)))
+    plan(Math.min(METER.latestMs, Math.max(METER.soonestMs, left, hidden > 0 ? walkMs : 4 * walkMs)))
   }
   const plan = (ms: number): void => {
     timer = setTimeout(() => {

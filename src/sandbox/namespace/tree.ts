@@ -11,18 +11,27 @@ import { setTimeout as delay } from "node:timers/promises"
 import { reap } from "../syscalls.ts"
 import type { Seat } from "./seat.ts"
 
-/** Processes in the seat's network namespace, which nothing else shares. */
+const isIn = (network: string, thread: string): boolean => {
+  try {
+    return readlinkSync(`/proc/${thread}/ns/net`) === network
+  } catch {
+    return false
+  }
+}
+const threadsOf = (pid: string): string[] => {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+  } catch {
+    return []
+  }
+}
+
+/** Processes in the seat's network namespace, which nothing else shares; the first thread of one may have ended. */
 const inNetwork = (network: string): number[] =>
   readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => isIn(network, pid) || threadsOf(pid).some((thread) => thread !== pid && isIn(network, thread)))
     .map(Number)
-    .filter((pid) => {
-      try {
-        return readlinkSync(`/proc/${pid}/ns/net`) === network
-      } catch {
-        return false
-      }
-    })
 
 const kill = (pid: number): void => {
   try {

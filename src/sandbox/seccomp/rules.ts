@@ -78,6 +78,7 @@ export const syscallNumbers = {
   vfork: [58, null],
   clone: [56, 220],
   clone3: [435, 435],
+  close_range: [436, 436],
   socket: [41, 198],
   socketpair: [53, 199],
   ioctl: [16, 29],
@@ -103,6 +104,8 @@ export interface Rule {
 
 const CLONE_NEW_ANY = 0x7e020080
 const CLONE_THREAD = 0x00010000
+const CLONE_FILES = 0x00000400
+const CLOSE_RANGE_UNSHARE = 0x2
 const AF = { UNIX: 1, INET: 2, INET6: 10, NETLINK: 16 } as const
 /** default, ICMP, TCP, UDP, ICMPv6, multipath TCP */
 const INTERNET_PROTOCOLS = [0, 1, 6, 17, 58, 262]
@@ -138,6 +141,21 @@ const base: readonly Rule[] = [
   { calls: ["unshare", "setns"], refusal: "EPERM", why: "new or foreign namespaces" },
   { calls: ["clone"], when: [{ arg: 0, anyBit: CLONE_NEW_ANY }], refusal: "EPERM", why: "new namespaces by clone" },
   { calls: ["clone3"], refusal: "ENOSYS", why: "its flags cannot be inspected; libc falls back to clone" },
+  {
+    calls: ["clone"],
+    when: [
+      { arg: 0, anyBit: CLONE_THREAD },
+      { arg: 0, noneOfBits: CLONE_FILES },
+    ],
+    refusal: "EPERM",
+    why: "a thread with descriptors of its own holds files that nobody sees; threads of any library share them",
+  },
+  {
+    calls: ["close_range"],
+    when: [{ arg: 2, anyBit: CLOSE_RANGE_UNSHARE }],
+    refusal: "ENOSYS",
+    why: "the same by another call; programs fall back to closing one by one",
+  },
   {
     calls: [
       "swapon",

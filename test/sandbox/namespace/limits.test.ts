@@ -135,6 +135,44 @@ for n in range(1000):
     libc.fallocate(fd, 1, ctypes.c_long(0), ctypes.c_long(4 << 20)); os.close(fd); time.sleep(0.01)`,
     ],
     [
+      "files deeper than any path leads",
+      `os.chdir("/tmp")
+for n in range(30): os.mkdir("d" * 200); os.chdir("d" * 200)
+for n in range(1000): open("f%d" % n, "wb").write(bytes(1 << 20)); time.sleep(0.01)`,
+    ],
+    [
+      "deleted files whose descriptors are on their way through a socket",
+      `import socket, array
+into, out = socket.socketpair()
+for n in range(100):
+    fd = os.open("/tmp/f", os.O_CREAT | os.O_WRONLY); os.unlink("/tmp/f")
+    into.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+    for _ in range(7): os.write(fd, bytes(1 << 20)); time.sleep(0.01)
+    os.close(fd)`,
+    ],
+    [
+      "deleted files that a thread holds after the first thread ended",
+      `import ctypes, threading
+def take():
+    time.sleep(0.1)
+    for n in range(200):
+        fd = os.open("/tmp/f", os.O_CREAT | os.O_WRONLY); os.unlink("/tmp/f")
+        for _ in range(5): os.write(fd, bytes(1 << 20)); time.sleep(0.01)
+    os.write(1, b"finished"); os._exit(0)
+threading.Thread(target=take).start()
+ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)`,
+    ],
+    [
+      "deleted files in a thread with descriptors of its own, or what comes of trying that",
+      `import ctypes, threading
+def take():
+    ctypes.CDLL(None).syscall(436, 900, 901, 2)
+    for n in range(200):
+        fd = os.open("/tmp/f", os.O_CREAT | os.O_WRONLY); os.unlink("/tmp/f")
+        for _ in range(5): os.write(fd, bytes(1 << 20)); time.sleep(0.01)
+thread = threading.Thread(target=take); thread.start(); thread.join()`,
+    ],
+    [
       "files without content",
       `for n in range(200000): os.close(os.open("/tmp/f%d" % n, os.O_CREAT)); time.sleep(0.0001)`,
     ],
@@ -144,6 +182,20 @@ for n in range(1000):
     })
     expect(exited.ending).toEqual({ by: "limit", limit: "disk" })
     expect(stdout).toBe("")
+  })
+  test.runIf(process.getuid?.() === 0)("finds a deleted file behind sixty thousand other mappings", async () => {
+    const hide = `import ctypes
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+fd = os.open("/tmp/s", os.O_CREAT | os.O_RDWR); os.ftruncate(fd, 8192)
+for n in range(60000): libc.mmap(0x100000000 + n * 4096, 4096, 1, 0x11, fd, n % 2 * 4096)
+for n in range(200):
+    fd = os.open("/tmp/f", os.O_CREAT | os.O_RDWR); os.unlink("/tmp/f")
+    for _ in range(5): os.write(fd, bytes(1 << 20)); time.sleep(0.01)
+    libc.mmap(None, 4096, 1, 1, fd, 0); os.close(fd)`
+    const { exited } = await python(endless(hide), { limits: { diskBytes: 8 * mebibyte, wallMs: 60_000 } })
+    expect(exited.ending).toEqual({ by: "limit", limit: "disk" })
   })
   test("leaves nothing on the disk when the call is over", async () => {
     const layers = (): string[] =>
