@@ -3,13 +3,26 @@
  *
  * Guarantees: written twice an append. Before it (`appending`, with the entry the log stood at), and after it
  * (`complete`). So a log cut back after the fact disagrees with a complete head, while a writer killed between the
- * two leaves a head that says so. Replaced by rename, so a reader sees one head or the other, never half of one.
- * Does not: fsync; a power cut may leave a head older than the log, which the next writer records in the log.
+ * two leaves a head that says so. Put in place by exchanging two files, so a reader sees one head or the other, never
+ * half of one; both have their blocks already, so that the disk is not waited for, which a rename over a file does.
+ * Does not: fsync; a power cut may leave a head older than the log by what the kernel had not written yet, which the
+ * next writer records in the log.
  */
-import { closeSync, openSync, readFileSync, renameSync, writeSync } from "node:fs"
+import {
+  closeSync,
+  constants,
+  fdatasyncSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+} from "node:fs"
 import { join } from "node:path"
 import { jcs } from "../../manifest/digest.ts"
 import type { JsonObject } from "../../manifest/types.ts"
+import { AT_FDCWD, RENAME_EXCHANGE, renameat2, SyscallError } from "../../sandbox/syscalls.ts"
 import { type PublishedKey, type Signer, verifySignature } from "./keys.ts"
 
 export interface HeadPointer {
@@ -33,19 +46,37 @@ export const anchorFile = (data: string): string => join(data, "keys", "audit-he
 
 const payload = (head: HeadPointer): Uint8Array => Buffer.from(jcs(head as unknown as JsonObject))
 
+/** Every head has this length, so that writing one never changes that of its file. */
+const HEAD_BYTES = 1024
+
+/** Over what the file holds; it is waited for only where its length is new, and with it the blocks. */
+const writeInPlace = (file: string, bytes: Uint8Array): void => {
+  const fd = openSync(file, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
+  try {
+    const before = fstatSync(fd).size
+    if (writeSync(fd, bytes) !== bytes.length) throw Object.assign(new Error("short write"), { code: "ENOSPC" })
+    if (before === bytes.length) return
+    ftruncateSync(fd, bytes.length)
+    fdatasyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}
+
 export const writeHead = (file: string, head: HeadPointer, signer: Signer): void => {
   const text = JSON.stringify({
     head,
     signature: { alg: "Ed25519", publicKeyRef: signer.keyId, value: signer.sign(payload(head)) },
   })
-  const temporary = `${file}.new`
-  const fd = openSync(temporary, "w", 0o600)
+  const other = `${file}.new`
+  writeInPlace(other, Buffer.from(`${text.padEnd(HEAD_BYTES - 1)}\n`))
   try {
-    writeSync(fd, `${text}\n`)
-  } finally {
-    closeSync(fd)
+    renameat2(AT_FDCWD, other, AT_FDCWD, file, RENAME_EXCHANGE)
+  } catch (error) {
+    // The first head, or a file system that exchanges nothing.
+    if (!(error instanceof SyscallError)) throw error
+    renameSync(other, file)
   }
-  renameSync(temporary, file)
 }
 
 const isPlace = (value: unknown): value is { seq: number; hash: string; size: number } => {

@@ -8,6 +8,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs"
 import { tmpdir } from "node:os"
@@ -57,6 +58,26 @@ describe("the audit log", () => {
     expect(entries[0]?.prevHash).toBe("GENESIS")
     expect(entries[2]?.prevHash).toBe(entries[1]?.hash)
     expect(await verifyChain(data)).toEqual({ ok: true, entries: 3, head: `sha256:${entries[2]?.hash}`, notes: [] })
+  })
+
+  it("writes heads over the same two files, whole and of one length, and leaves a link in their way alone", async () => {
+    const files = (): string[] =>
+      [headFile(data), `${headFile(data)}.new`].map((file) => {
+        const { ino, size, mode } = statSync(file)
+        return `${ino} ${size} ${(mode & 0o777).toString(8)}`
+      })
+    await fill(2)
+    const before = files().sort()
+    await fill(3)
+    expect(files().sort()).toEqual(before)
+    expect(before.every((file) => file.endsWith(" 1024 600"))).toBe(true)
+    expect(await verifyChain(data)).toMatchObject({ ok: true, entries: 5 })
+    const outside = join(data, "outside")
+    writeFileSync(outside, "kept")
+    rmSync(`${headFile(data)}.new`)
+    symlinkSync(outside, `${headFile(data)}.new`)
+    await expect(fill(1)).rejects.toThrow("ELOOP")
+    expect(readFileSync(outside, "utf8")).toBe("kept")
   })
 
   it("finds a chain that is absent, emptied or begun anew", async () => {
