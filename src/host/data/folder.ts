@@ -7,16 +7,19 @@
  * can write the evidence or the policy could rewrite both.
  */
 import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, realpathSync } from "node:fs"
-import { homedir } from "node:os"
-import { dirname, join, resolve, sep } from "node:path"
+import { homedir, userInfo } from "node:os"
+import { dirname, isAbsolute, join, resolve, sep } from "node:path"
 import { HostStartError } from "../config/start-error.ts"
+
+/** An empty or relative `HOME` would be whatever folder we were started in, with a config that came along with it. */
+const homeOf = (home: string): string => (isAbsolute(home) ? home : userInfo().homedir)
 
 export const dataFolderOf = (
   named: string | undefined,
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): string => {
   const fromEnv = env["CAISSON_DATA"]
-  return resolve(named ?? (fromEnv === undefined || fromEnv === "" ? join(homedir(), ".caisson") : fromEnv))
+  return resolve(named ?? (fromEnv === undefined || fromEnv === "" ? join(homeOf(homedir()), ".caisson") : fromEnv))
 }
 
 /** Empty, or with nothing but a config that nobody else can have put there. */

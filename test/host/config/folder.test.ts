@@ -1,5 +1,5 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { tmpdir, userInfo } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { loadConfig } from "../../../src/host/config/load.ts"
@@ -18,6 +18,20 @@ describe("the data folder", () => {
     expect(dataFolderOf(undefined, { CAISSON_DATA: "/b" })).toBe("/b")
     expect(dataFolderOf(undefined, { CAISSON_DATA: "" })).toMatch(/\/\.caisson$/)
   })
+
+  it.each(["", "relative", "."])(
+    "is the user's own where HOME is %j, never one that came with the folder we are in",
+    (home) => {
+      const before = process.env["HOME"]
+      process.env["HOME"] = home
+      try {
+        expect(dataFolderOf(undefined, {})).toBe(join(userInfo().homedir, ".caisson"))
+      } finally {
+        if (before === undefined) delete process.env["HOME"]
+        else process.env["HOME"] = before
+      }
+    },
+  )
 
   it("is made closed to everybody else", () => {
     const data = openDataFolder(join(root, "deep", "data"))
