@@ -101,6 +101,8 @@ const checkHead = (data: string, { head, anchor }: Snapshot, end: End, given: bo
   if (last === undefined && !torn && !head.found) return absent(anchor)
   const notes: string[] = []
   const good = (): ChainVerdict => {
+    if (anchor.found && !anchor.signed)
+      return bad(Math.max(line, 1), "signature.invalid", `the copy of the head was changed: ${anchor.message}`)
     if (anchor.found && anchor.signed && end.hashAtAnchor !== anchor.head.hash)
       return bad(
         Math.min(line, anchor.head.seq) + 1,

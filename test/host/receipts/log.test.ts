@@ -99,6 +99,18 @@ describe("the audit log", () => {
     expect((await verifyChain(data)).ok).toBe(false)
   })
 
+  it("finds a copy of the head that was emptied or changed, so that it does not tell of a cut", async () => {
+    await fill(2)
+    const anchor = join(data, "keys", "audit-head.json")
+    const text = readFileSync(anchor, "utf8")
+    for (const changed of ["", "{}", text.replace('"seq":1', '"seq":0')]) {
+      writeFileSync(anchor, changed)
+      expect(await verifyChain(data)).toMatchObject({ ok: false, code: "signature.invalid" })
+    }
+    await fill(1)
+    expect(await verifyChain(data)).toMatchObject({ ok: true })
+  })
+
   it("holds a chain against a head and a key that were kept elsewhere", async () => {
     await fill(3)
     const [first] = readReceipts(data)
