@@ -8,6 +8,7 @@
 import { createHash } from "node:crypto"
 import { digestOf } from "../../manifest/digest.ts"
 import { deepFreeze } from "../../manifest/freeze.ts"
+import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { CliSpec } from "../../manifest/types.ts"
 import type { Job, SandboxProfile } from "../../sandbox/backend.ts"
 import { homeFolder } from "../data/homes.ts"
@@ -40,9 +41,19 @@ const homeOf = (core: HostCore, { driver, folder, user }: SignedIn): string =>
     user,
   })
 
-export const profileDigest = (profile: SandboxProfile): string =>
+/** Of all that is sealed: what the sandbox is given, and what its proxy lets through. Secrets are named, never digested. */
+export const profileDigest = (profile: SandboxProfile, egress?: EgressPolicy): string =>
   digestOf({
     ...profile,
+    ...(egress === undefined
+      ? {}
+      : {
+          egress: {
+            ...egress,
+            entries: egress.entries.map((entry) => entry.text),
+            substitutions: egress.substitutions.map(({ value: _value, ...bound }) => bound),
+          },
+        }),
     files: Object.fromEntries(
       Object.entries(profile.files).map(([path, bytes]) => [path, createHash("sha256").update(bytes).digest("hex")]),
     ),
@@ -120,18 +131,18 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
     ...env.notes,
     ...(absent.length === 0 ? [] : [`exec.spawn names programs that are not on this machine: ${absent.join(", ")}`]),
   ]
-  const egress = network === "none" ? {} : { egress: policyFor(core, signedIn, entries) }
+  const egress = network === "none" ? undefined : policyFor(core, signedIn, entries)
   return {
     ok: true,
     value: {
       cli,
       profile,
-      profileDigest: profileDigest(profile),
+      profileDigest: profileDigest(profile, egress),
       passed: env.passed,
       timeout,
       retry: effectiveRetry(speakers),
       notes,
-      ...egress,
+      ...(egress === undefined ? {} : { egress }),
     },
   }
 }

@@ -52,6 +52,22 @@ describe("seal", () => {
     expect(one.profileDigest).toMatch(/^sha256:[0-9a-f]{64}$/)
   })
 
+  it("tells the hosts, services and budgets of one profile from those of another by the digest", async () => {
+    const sealedFor = async (host: string, config: NonNullable<World["config"]> = {}) =>
+      value(await sealedOf(place({ drivers: [driverOf({ egress: egress(host) })], config }))).profileDigest
+    const digests = [
+      await sealedFor("api.good.test"),
+      await sealedFor("api.other.test"),
+      await sealedFor("api.good.test", {
+        egress: { services: { "api.good.test": { address: "127.0.0.1", port: 1 } }, private: [] },
+      }),
+      await sealedFor("api.good.test", { egress: { services: {}, private: ["10.0.0.0/8"] } }),
+      await sealedFor("api.good.test", { egress: { services: {}, private: [], budgets: { requests: 3 } } }),
+    ]
+    expect(new Set(digests).size).toBe(digests.length)
+    expect(await sealedFor("api.good.test")).toBe(digests[0])
+  })
+
   it("gives no network where none is declared", async () => {
     const profile = await profileOf()
     expect(profile.network).toBe("none")
