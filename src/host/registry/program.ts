@@ -24,6 +24,8 @@ export type Located = { readonly ok: true; readonly program: Program } | { reado
 const shebangBytes = 256
 const maxInterpreters = 4
 
+const isNative = (head: string): boolean => head.startsWith("\x7fELF")
+
 type Executable =
   | { readonly ok: true; readonly path: string; readonly identity: Program["identity"] }
   | { readonly ok: false; readonly reason: string }
@@ -45,8 +47,8 @@ const executableAt = (file: string): Executable => {
   }
 }
 
-/** What follows `#!`. A program that may be run but not read has none to follow. */
-const firstLine = (file: string): string | undefined => {
+/** The first bytes; nothing of a program that may be run but not read. */
+const headOf = (file: string): string | undefined => {
   const buffer = Buffer.alloc(shebangBytes)
   let read = 0
   let descriptor: number
@@ -60,9 +62,11 @@ const firstLine = (file: string): string | undefined => {
   } finally {
     closeSync(descriptor)
   }
-  const text = buffer.toString("latin1", 0, read)
-  return text.startsWith("#!") ? (text.slice(2).split("\n", 1)[0] ?? "").trim() : undefined
+  return buffer.toString("latin1", 0, read)
 }
+
+/** What follows `#!`, as the kernel reads it: a carriage return is part of it. */
+const firstLine = (head: string): string => (head.slice(2).split("\n", 1)[0] ?? "").replace(/^[\t ]+|[\t ]+$/g, "")
 
 /** `env [-S] [NAME=value…] PROGRAM`: what env starts. */
 const startedByEnv = (argument: string): string | undefined =>
@@ -89,8 +93,13 @@ const interpretersOf = (file: string, folders: readonly string[]): Chain => {
   const called: string[] = []
   let at = file
   for (;;) {
-    const line = firstLine(at)
-    if (line === undefined) return { ok: true, interpreters, called }
+    const head = headOf(at)
+    if (head === undefined || isNative(head)) return { ok: true, interpreters, called }
+    if (!head.startsWith("#!"))
+      return { ok: false, reason: "it begins with no `#!` line, as in `#!/bin/sh`, and is no program of this machine" }
+    const line = firstLine(head)
+    if (line.endsWith("\r"))
+      return { ok: false, reason: "its `#!` line ends with a carriage return; save it with Unix line endings (\\n)" }
     if (interpreters.length >= maxInterpreters) return { ok: false, reason: "its chain of interpreters is too long" }
     const [, interpreter = "", argument = ""] = /^(\S*)[\t ]*(.*)$/.exec(line) ?? []
     if (!path.isAbsolute(interpreter))

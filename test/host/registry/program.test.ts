@@ -28,6 +28,8 @@ beforeAll(() => {
   put(path.join(bin, "by-missing"), `#!${bin}/gone\n`)
   put(path.join(bin, "by-env-missing"), `#!${bin}/env gone\n`)
   put(path.join(bin, "by-relative"), "#!native\n")
+  put(path.join(bin, "no-interpreter"), "echo done\n")
+  put(path.join(bin, "by-crlf"), `#!${bin}/native\r\necho done\r\n`)
   put(path.join(bin, "loop"), `#!${bin}/loop\n`)
   mkdirSync(path.join(bin, "folder"))
   symlinkSync("native", path.join(bin, "linked"))
@@ -69,7 +71,8 @@ describe("a system program", () => {
     ["is missing", "gone", /is not in/], ["is not executable", "plain", /is not in/], ["is a folder", "folder", /is not in/], ["is a dangling link", "dangling", /is not in/],
     ["lies elsewhere", "/etc/native", /is not in/], ["is a relative path", "./native", /is not in/], ["is only dots", "..", /not a program/], ["is empty", "", /not a program/],
     ["needs an interpreter that is missing", "by-missing", /interpreter .*gone is not there/], ["needs a program of env that is missing", "by-env-missing", /`gone` is not in/],
-    ["has a relative interpreter", "by-relative", /not an absolute path/], ["is its own interpreter", "loop", /too long/],
+    ["has a relative interpreter", "by-relative", /not an absolute path/], ["names no interpreter", "no-interpreter", /begins with no `#!` line/],
+    ["has lines that end as on Windows", "by-crlf", /Unix line endings/], ["is its own interpreter", "loop", /too long/],
   ])("is refused when it %s", (_, name, reason) => {
     expect(found(name)).toMatch(reason)
   })
@@ -80,7 +83,7 @@ describe("a system program", () => {
 
   it("takes the first folder that has it and says where it was found", () => {
     const other = path.join(root, "other")
-    put(path.join(other, "native"), "x")
+    put(path.join(other, "native"), "\x7fELF")
     const located = locateSystemProgram("linked", [other, bin])
     expect(located.ok && located.program).toMatchObject({
       name: "linked",
