@@ -2,9 +2,9 @@
  * Find and read the operator's config.
  *
  * Guarantees: the file is the one named, else `<data>/caisson.yaml` where it exists, else all defaults; never one from
- * a workspace. It must belong to this user or root and must not be writable by others, because it can widen policy.
+ * a workspace. Folders of manifests that it names are there: without them, what they put first would not be. It must belong to this user or root and must not be writable by others, because it can widen policy.
  */
-import { readFileSync, realpathSync, statSync } from "node:fs"
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { hostLimits } from "../limits.ts"
 import { readConfig } from "./read.ts"
@@ -21,7 +21,7 @@ export const loadConfig = (data: string, named: string | undefined): OperatorCon
     throw new HostStartError(
       "not_found",
       `there is no config file ${wanted}`,
-      "name a file that exists, or leave --config out",
+      "name a file that exists, or leave `config` out",
     )
   }
   const file = realpathSync(wanted)
@@ -53,7 +53,15 @@ export const loadConfig = (data: string, named: string | undefined): OperatorCon
     throw new HostStartError("manifest_invalid", `${file} is not valid UTF-8`, "save it as UTF-8")
   }
   const read = readConfig(source, file, dirname(file))
-  if (read.ok) return read.config
+  if (read.ok) {
+    const missing = read.config.manifests.findIndex((folder) => !existsSync(folder))
+    if (missing === -1) return read.config
+    throw new HostStartError(
+      "manifest_invalid",
+      `${file}: manifests[${missing}]: there is nothing at ${read.config.manifests[missing]}`,
+      "name a folder that exists (a relative one begins at the file's own folder), or take the entry out",
+    )
+  }
   const first = read.diagnostics[0]
   throw new HostStartError(
     "manifest_invalid",

@@ -110,6 +110,14 @@ describe("the config file", () => {
     expect(() => loadConfig(root, join(root, "none.yaml"))).toThrow(expect.objectContaining({ code: "not_found" }))
   })
 
+  it("is refused when it names manifests that are not there, with the entry's place", () => {
+    writeFileSync(join(root, "caisson.yaml"), "manifests: [./tools, ./typo]\n")
+    mkdirSync(join(root, "tools"))
+    expect(() => loadConfig(root, undefined)).toThrow(/manifests\[1\]: there is nothing at .*\/typo/)
+    mkdirSync(join(root, "typo"))
+    expect(loadConfig(root, undefined).manifests).toHaveLength(2)
+  })
+
   it("is refused when others can write it", () => {
     const file = join(root, "caisson.yaml")
     writeFileSync(file, "backend: namespace\n")
