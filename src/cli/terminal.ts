@@ -5,7 +5,9 @@
  * `NO_COLOR`; a spinner only on a terminal and only for work that takes over a second; ASCII where the locale is not
  * UTF-8. What comes from tools or manifests passes through `visible.ts`, so that it cannot steer the terminal.
  */
+import { constants, openSync } from "node:fs"
 import { createInterface } from "node:readline"
+import { ReadStream } from "node:tty"
 import pc from "picocolors"
 import { inline, isUnicodeLocale, ownLine, safeJson } from "./visible.ts"
 import { says } from "./words.ts"
@@ -39,10 +41,17 @@ const frameMs = 120
 /** Questions under way: while there is one, nothing else is drawn. */
 let asking = 0
 
+/** Where a person types: stdin, or, once `-i -` has read that to its end, the terminal itself. */
+const personsInput = (): NodeJS.ReadStream => {
+  if (!process.stdin.destroyed) return process.stdin
+  return new ReadStream(openSync("/dev/tty", constants.O_RDWR | constants.O_NOCTTY))
+}
+
 const askPerson = async (question: string, signal: AbortSignal): Promise<boolean> => {
   asking += 1
   // Not `terminal: true`: the terminal's own line editing stays, and so does what Ctrl-C means.
-  const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: false })
+  const input = personsInput()
+  const lines = createInterface({ input, output: process.stderr, terminal: false })
   const { promise, resolve } = Promise.withResolvers<string>()
   const stop = (): void => resolve("")
   signal.addEventListener("abort", stop, { once: true })
@@ -55,7 +64,8 @@ const askPerson = async (question: string, signal: AbortSignal): Promise<boolean
   } finally {
     signal.removeEventListener("abort", stop)
     lines.close()
-    process.stdin.unref?.()
+    if (input === process.stdin) process.stdin.unref?.()
+    else input.destroy()
     asking -= 1
   }
 }

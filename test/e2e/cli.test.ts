@@ -389,6 +389,34 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`
     expect(files()).toEqual([])
   })
 
+  test("an input that was typed, up to its end, leaves the terminal to the question", async () => {
+    const drive = `
+import os, pty, sys
+pid, screen = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+os.write(screen, b'{"path": "a.txt", "content": "hello"}\\n\\x04')
+seen, told = b"", False
+while True:
+    try: part = os.read(screen, 65536)
+    except OSError: break
+    if not part: break
+    seen += part
+    if not told and b"[y/N]" in seen:
+        told = True
+        os.write(screen, b"y\\n")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`
+    const call = [process.execPath, launcher, "call", "file.write", "-i", "-"]
+    const { exitCode } = await execa("python3", ["-c", drive, ...call], {
+      cwd: workspace,
+      env,
+      reject: false,
+      timeout: 20_000,
+    })
+    expect(exitCode).toBe(0)
+    expect(files()).toEqual(["a.txt"])
+  })
+
   test("--yes answers, and nothing is asked", async () => {
     const { screen, code } = await typed("n\n", "--yes")
     expect(screen).not.toContain("[y/N]")
