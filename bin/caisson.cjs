@@ -46,8 +46,7 @@ function runHere() {
       return module.main(process.argv.slice(2))
     },
     function (error) {
-      process.stderr.write("caisson: this installation is broken: " + (error && error.message) + "\n")
-      process.exit(hostCannotRun)
+      refuse("this installation is broken: " + (error && error.message) + "; " + setUp())
     }
   )
 }
@@ -55,6 +54,13 @@ function runHere() {
 function otherNode() {
   var named = process.env.CAISSON_NODE
   return nodes.runs(named) ? named : nodes.pinnedNode(home)
+}
+
+/** In a clone, set-up brings what is missing, the Node included. */
+function setUp() {
+  return fs.existsSync(path.join(home, "scripts", "setup.mjs"))
+    ? "set this clone up: cd " + home + " && npm start -- --once"
+    : "install caisson again"
 }
 
 function refuse(line) {
@@ -103,5 +109,5 @@ if (nodes.isNewEnough(process.versions.node)) {
 } else {
   var node = otherNode()
   if (node) runElsewhere(node)
-  else refuse("needs Node 24.15 or later and found " + process.version + "; install it, or set CAISSON_NODE to one")
+  else refuse("needs Node 24.15 or later and found " + process.version + "; " + setUp() + ", or set CAISSON_NODE to one")
 }

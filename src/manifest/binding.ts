@@ -164,7 +164,7 @@ export function checkBinding(driver: DriverContract, entry: Implementation, tool
       "binding-no-argv",
       `${at}.metadata.cli.argv`,
       `nothing says how \`${driver.cli?.bin ?? "the program"}\` is called for \`${tool.id}\``,
-      "add `metadata: { cli: { argv: [ … ] } }`",
+      'add, for example, `metadata: { cli: { argv: [--, "${input.NAME}"] } }`',
     )
   }
   return report.diagnostics

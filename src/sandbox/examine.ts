@@ -47,7 +47,7 @@ const listen = (server: Server, target: { port: number; host: string } | { path:
 /** Advice where a control does not hold, by control. */
 const advice: Readonly<Record<string, string>> = {
   "memory-limit":
-    "run as root, or give this user a delegated cgroup (`systemd-run --user --scope -p Delegate=yes caisson …`)",
+    "run as root, or give this user a delegated cgroup (`systemd-run --user --scope -p Delegate=yes caisson doctor`)",
   "process-limit": "run as root or with a delegated cgroup",
 }
 

@@ -18,7 +18,7 @@ export const examineControls = async (
           control: "cgroups",
           state: "absent",
           evidence: facts.groupsReason,
-          fix: "run as root, or give this user a delegated cgroup (`systemd-run --user --scope -p Delegate=yes caisson …`); memory is limited per process only",
+          fix: "run as root, or give this user a delegated cgroup (`systemd-run --user --scope -p Delegate=yes caisson doctor`); memory is limited per process only",
         }
       : {
           control: "cgroups",

@@ -210,7 +210,7 @@ class Launcher {
   #unmet(profile: SandboxProfile): Refusal | undefined {
     const { version, controllers, reason } = this.#groups
     const fix =
-      "run as root, or give this user a delegated cgroup (systemd: `systemd-run --user --scope -p Delegate=yes caisson …`)"
+      "run as root, or give this user a delegated cgroup (systemd: `systemd-run --user --scope -p Delegate=yes caisson doctor`)"
     const why = version === "none" ? reason : "the controller is missing"
     if (profile.required.includes("memoryBytes") && !controllers.memory)
       return refuse("memory-limit", `a memory limit for the whole process tree cannot be enforced: ${why}`, fix)
