@@ -46,7 +46,7 @@ function runHere() {
       return module.main(process.argv.slice(2))
     },
     function (error) {
-      refuse("this installation is broken: " + (error && error.message) + "; " + setUp())
+      refuse("this installation is broken: " + (error && error.message) + "; " + setUp("install caisson again"))
     }
   )
 }
@@ -57,10 +57,10 @@ function otherNode() {
 }
 
 /** In a clone, set-up brings what is missing, the Node included. */
-function setUp() {
+function setUp(otherwise) {
   return fs.existsSync(path.join(home, "scripts", "setup.mjs"))
     ? "set this clone up: cd " + home + " && npm start -- --once"
-    : "install caisson again"
+    : otherwise
 }
 
 function refuse(line) {
@@ -109,5 +109,5 @@ if (nodes.isNewEnough(process.versions.node)) {
 } else {
   var node = otherNode()
   if (node) runElsewhere(node)
-  else refuse("needs Node 24.15 or later and found " + process.version + "; " + setUp() + ", or set CAISSON_NODE to one")
+  else refuse("needs Node 24.15 or later and found " + process.version + "; " + setUp("install a newer Node") + ", or set CAISSON_NODE to one")
 }
