@@ -180,7 +180,7 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
   return {
     paths: slot.paths,
     watch: ({ processes, exceeded }) =>
-      slot.medium === "memory" ? unwatched : startMeter({ ...written, at: slot.at, processes, exceeded }),
+      slot.medium === "memory" ? unwatched : startMeter({ ...written, at: slot.store, processes, exceeded }),
     async usage() {
       if (slot.medium === "memory") {
         const { bavail, bsize, ffree } = statfsSync(slot.paths.tmp)

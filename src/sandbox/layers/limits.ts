@@ -47,4 +47,4 @@ export const METER = {
 } as const
 
 /** Folders that are emptied before one of them is brought up to the top: descriptors held at once. */
-export const REMOVE = { depth: 32, slice: 256 } as const
+export const REMOVE = { depth: 32, slice: 256, laterMs: 25 } as const

@@ -1,5 +1,5 @@
 /**
- * Mount an overlay whose parts are named through a descriptor of the folder that they lie in.
+ * Mount an overlay whose parts are named through descriptors of the folders that they lie in.
  *
  * Guarantees: the mount table, which everything inside can read, says nothing of where the parts lie; and no character
  * of that path can be taken for an option.
@@ -7,17 +7,19 @@
 import { closeSync, constants, openSync } from "node:fs"
 import { mount } from "../syscalls.ts"
 
-/** `parts`: the options, from the name by which `folder` is to be called in them. */
-export const mountOverlay = (
-  folder: string,
+/** `parts`: the options, from the names by which `folders` are to be called in them. */
+export const mountOverlay = <Folders extends readonly string[]>(
+  folders: Folders,
   target: string,
   flags: number,
-  parts: (folder: string) => readonly string[],
+  parts: (...names: { [Index in keyof Folders]: string }) => readonly string[],
 ): void => {
-  const fd = openSync(folder, constants.O_DIRECTORY | constants.O_RDONLY)
+  const held: number[] = []
   try {
-    mount("overlay", target, "overlay", flags, parts(`/proc/self/fd/${fd}`).join(","))
+    for (const folder of folders) held.push(openSync(folder, constants.O_DIRECTORY | constants.O_RDONLY))
+    const names = held.map((fd) => `/proc/self/fd/${fd}`) as { [Index in keyof Folders]: string }
+    mount("overlay", target, "overlay", flags, parts(...names).join(","))
   } finally {
-    closeSync(fd)
+    held.forEach(closeSync)
   }
 }

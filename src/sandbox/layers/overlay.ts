@@ -36,51 +36,69 @@ export const mountsBelow = (mountinfo: string, folder: string): string[] => {
     .filter((point) => point !== folder && point.startsWith(prefix))
 }
 
-export interface LayerOptions {
-  readonly source: string
-  /** an empty folder of the call's own */
+/** Two empty folders of the call's own, which may be one. */
+export interface LayerFolders {
+  /** for mount points, which nothing is written to */
   readonly at: string
+  /** for what is written */
+  readonly store: string
+}
+export interface LayerOptions extends LayerFolders {
+  readonly source: string
   /** as root: who the sandbox runs as; else the layer is mounted with user xattrs */
   readonly sandbox: Identity | undefined
   readonly owners: OwnerMaps
 }
 
 /** Nobody waits for a layer to be durable: what is kept of it is copied and synced by the commit. */
-const mountLayer = (at: string, merged: string, options: (own: string) => readonly string[]): void => {
-  const lay = (all: (own: string) => readonly string[]): void =>
-    mountOverlay(at, merged, MS.NOSUID | MS.NODEV | MS.NOEXEC, all)
+const mountLayer = ({ at, store }: LayerFolders, merged: string, sandbox: Identity | undefined): void => {
+  const lay = (...more: readonly string[]): void =>
+    mountOverlay([at, store] as const, merged, MS.NOSUID | MS.NODEV | MS.NOEXEC, (points, written) => [
+      `lowerdir=${points}/lower`,
+      `upperdir=${written}/upper`,
+      `workdir=${written}/work`,
+      "redirect_dir=nofollow",
+      "metacopy=off",
+      "index=off",
+      ...(sandbox === undefined ? ["userxattr"] : []),
+      ...more,
+    ])
   try {
-    lay((own) => [...options(own), "volatile"])
+    lay("volatile")
   } catch (error) {
     // Kernels before 5.10 do not know the word.
     if (!(error instanceof SyscallError) || error.code !== "EINVAL") throw error
-    lay(options)
+    lay()
   }
 }
 
-const partsOf = (sandbox: Identity | undefined) => (own: string) => [
-  `lowerdir=${own}/lower`,
-  `upperdir=${own}/upper`,
-  `workdir=${own}/work`,
-  "redirect_dir=nofollow",
-  "metacopy=off",
-  "index=off",
-  ...(sandbox === undefined ? ["userxattr"] : []),
-]
+const makeParts = ({ at, store }: LayerFolders) => {
+  const parts = {
+    lower: join(at, "lower"),
+    merged: join(at, "merged"),
+    upper: join(store, "upper"),
+    work: join(store, "work"),
+  }
+  for (const folder of Object.values(parts)) makeFolder(folder)
+  return parts
+}
 
 /** A layer over nothing, for what the call alone has. Where it lies cannot be told from inside, as a bind would. */
-export const openScratch = (at: string, sandbox: Identity | undefined, folders: Readonly<Record<string, number>>) => {
-  const [upper, merged] = [join(at, "upper"), join(at, "merged")]
-  for (const name of ["lower", "upper", "work", "merged"]) makeFolder(join(at, name))
+export const openScratch = (
+  own: LayerFolders,
+  sandbox: Identity | undefined,
+  folders: Readonly<Record<string, number>>,
+) => {
+  const { upper, merged } = makeParts(own)
   for (const [name, mode] of Object.entries(folders)) {
     makeFolder(join(upper, name), mode)
     if (sandbox !== undefined) chownSync(join(upper, name), sandbox.uid, sandbox.gid)
   }
-  mountLayer(at, merged, partsOf(sandbox))
+  mountLayer(own, merged, sandbox)
   return { upper, merged, unmount: () => umount(merged, MNT_DETACH) }
 }
 
-export const openLayer = async ({ source, at, sandbox, owners }: LayerOptions): Promise<Layer> => {
+export const openLayer = async ({ source, at, store, sandbox, owners }: LayerOptions): Promise<Layer> => {
   const below = mountsBelow(readFileSync("/proc/self/mountinfo", "utf8"), realpathSync.native(source))
   if (below.length > 0) {
     throw new LayerUnavailable(
@@ -89,13 +107,7 @@ export const openLayer = async ({ source, at, sandbox, owners }: LayerOptions): 
     )
   }
   const stat = statSync(source)
-  const [lower, upper, work, merged] = ["lower", "upper", "work", "merged"].map((name) => join(at, name)) as [
-    string,
-    string,
-    string,
-    string,
-  ]
-  for (const folder of [lower, upper, work, merged]) makeFolder(folder)
+  const { lower, upper, merged } = makeParts({ at, store })
   const map = sandbox === undefined || stat.uid === sandbox.uid ? undefined : await owners.get(stat, sandbox)
   try {
     bindMapped(source, lower, map)
@@ -113,7 +125,7 @@ export const openLayer = async ({ source, at, sandbox, owners }: LayerOptions): 
   if (sandbox !== undefined) chownSync(upper, sandbox.uid, sandbox.gid)
   chmodSync(upper, stat.mode & 0o777)
   try {
-    mountLayer(at, merged, partsOf(sandbox))
+    mountLayer({ at, store }, merged, sandbox)
   } catch (error) {
     umount(lower, MNT_DETACH)
     if (!(error instanceof SyscallError)) throw error

@@ -18,7 +18,9 @@ export const provePlace = (place: LayerPlace, privileged: boolean): LayerPlace =
   const folder = join(place.folder, name)
   try {
     mkdirSync(folder, { mode: 0o755 })
-    const scratch = openScratch(folder, privileged ? { uid: 0, gid: 0 } : undefined, { there: 0o755 })
+    const scratch = openScratch({ at: folder, store: folder }, privileged ? { uid: 0, gid: 0 } : undefined, {
+      there: 0o755,
+    })
     try {
       writeFileSync(join(scratch.merged, "there", "file"), "x")
       mkdirSync(join(scratch.merged, "folder"))

@@ -3,18 +3,27 @@
  *
  * Guarantees: everything the call can write is in this folder, on disk below the data folder, or in memory that the
  * call's own limit counts: `/dev/shm` always, the rest where the disk cannot hold layers. Nothing in it is executable, a
- * device or setuid in effect. Disposing unmounts all of it at once and removes it from the disk afterwards.
+ * device or setuid in effect. Mount points lie in memory in any case, so that one unmounting takes all of them at once;
+ * what is on disk is removed afterwards, when nobody waits for it.
  */
 import { randomUUID } from "node:crypto"
-import { chmodSync, chownSync, rmdirSync, rmSync } from "node:fs"
+import { chownSync, rmdirSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { makeFile, makeFolder, makeFolders } from "../exact-modes.ts"
 import type { SandboxProfile } from "../backend.ts"
 import { MNT_DETACH, MS, mount, umount } from "../syscalls.ts"
 import { budgetOf } from "./limits.ts"
 import { diskOf, isScarce } from "./meter.ts"
-import { type Identity, type Layer, LayerUnavailable, openLayer, openScratch, type OwnerMaps } from "./overlay.ts"
-import { removeEntry } from "./remove.ts"
+import {
+  type Identity,
+  type Layer,
+  type LayerFolders,
+  LayerUnavailable,
+  openLayer,
+  openScratch,
+  type OwnerMaps,
+} from "./overlay.ts"
+import { removeLater } from "./remove.ts"
 import type { LayerPlace } from "./store.ts"
 
 /** What the sandbox is shown, by the places it has inside. */
@@ -30,8 +39,8 @@ export interface Slot {
   readonly workspace: Layer
   readonly home: Layer | undefined
   readonly paths: LayerPaths
-  /** where it is mounted */
-  readonly at: string
+  /** the folder that layers are written to */
+  readonly store: string
   /** folders that hold what the call wrote, where they are on disk */
   readonly written: readonly string[]
   /** what it lies on */
@@ -64,30 +73,36 @@ const writeFiles = (folder: string, files: Readonly<Record<string, Uint8Array>>)
   }
 }
 
-/** A backend may have made them read-only where they lie. */
-const removePlaced = (placed: string): void => {
+const unmountQuietly = (at: string): void => {
   try {
-    umount(placed, MNT_DETACH)
+    umount(at, MNT_DETACH)
   } catch {
     // Not mounted.
   }
+}
+/** A backend may have made them read-only where they lie. */
+const removePlaced = (placed: string): void => {
+  unmountQuietly(placed)
   rmSync(placed, { recursive: true, force: true })
 }
 
 const closed = MS.NOSUID | MS.NODEV | MS.NOEXEC
 
+/** Mount points that count as entries there. */
+const OWN_ENTRIES = 16
 const mountMemory = (at: string, { limits }: SandboxProfile): void => {
   const { bytes, entries } = budgetOf(limits)
   const size = Math.min(bytes, limits.memoryBytes)
-  mount("tmpfs", at, "tmpfs", closed, `size=${size},nr_inodes=${entries},mode=0755`)
+  mount("tmpfs", at, "tmpfs", closed, `size=${size},nr_inodes=${entries + OWN_ENTRIES},mode=0755`)
 }
 
-/** Mount the slot's folder; answers the step that removes what it leaves. */
-const mountSlot = (at: string, place: LayerPlace, profile: SandboxProfile): (() => void) => {
-  if (place.kind === "memory") {
-    mountMemory(at, profile)
-    return () => undefined
-  }
+interface Store {
+  readonly folder: string
+  remove(): void
+}
+/** Where the slot's layers are written to. */
+const openStore = (at: string, place: LayerPlace): Store => {
+  if (place.kind === "memory") return { folder: at, remove: () => undefined }
   const name = randomUUID()
   const folder = join(place.folder, name)
   makeFolder(folder)
@@ -97,41 +112,45 @@ const mountSlot = (at: string, place: LayerPlace, profile: SandboxProfile): (() 
         `the disk below ${place.folder} is nearly full`,
         "free disk space, or set CAISSON_DATA to a folder on another disk",
       )
-    mount(folder, at, null, MS.BIND, null)
-    mount("none", at, null, MS.BIND | MS.REMOUNT | closed, null)
   } catch (error) {
-    void removeEntry(place.folder, name)
+    removeLater(place.folder, name)
     throw error
   }
-  return () => void removeEntry(place.folder, name)
+  return { folder, remove: () => removeLater(place.folder, name) }
 }
 
 export const openSlot = async ({ at, place, workspace, profile, identity, owners }: SlotOptions): Promise<Slot> => {
+  const onDisk = place.kind === "disk"
   makeFolder(at)
-  let remove: () => void
+  let store: Store
   try {
-    remove = mountSlot(at, place, profile)
+    mountMemory(at, profile)
+    store = openStore(at, place)
   } catch (error) {
+    unmountQuietly(at)
     rmdirSync(at)
     throw error
   }
   // Placed by the host, so it counts for nothing and lies beside the slot.
   const placed = `${at}.files`
   const layers: Pick<Layer, "unmount">[] = []
-  const seal = (): void => {
-    for (const layer of layers.splice(0)) layer.unmount()
+  let mounted = true
+  const unmount = (): void => {
+    if (mounted) umount(at, MNT_DETACH)
+    mounted = false
   }
-  let shared: string | undefined
+  const seal = (): void => {
+    if (onDisk) unmount()
+    else for (const layer of layers.splice(0)) layer.unmount()
+  }
   let disposed = false
   const dispose = (): void => {
     if (disposed) return
     disposed = true
-    seal()
-    if (shared !== undefined) umount(shared, MNT_DETACH)
-    umount(at, MNT_DETACH)
+    unmount()
     rmdirSync(at)
     removePlaced(placed)
-    remove()
+    store.remove()
   }
   try {
     const own = (name: string, mode: number): string => {
@@ -140,18 +159,18 @@ export const openSlot = async ({ at, place, workspace, profile, identity, owners
       if (identity !== undefined) chownSync(path, identity.uid, identity.gid)
       return path
     }
+    const folders = (name: string): LayerFolders => {
+      const made = { at: join(at, name), store: join(store.folder, name) }
+      for (const folder of new Set(Object.values(made))) makeFolder(folder)
+      return made
+    }
     const layer = async (name: string, source: string): Promise<Layer> => {
-      const folder = join(at, name)
-      makeFolder(folder)
-      const made = await openLayer({ source, at: folder, sandbox: identity, owners })
+      const made = await openLayer({ source, ...folders(name), sandbox: identity, owners })
       layers.push(made)
       return made
     }
-    const onDisk = (): { readonly tmp: string; readonly home: string } => {
-      const folder = join(at, "s")
-      makeFolder(folder)
-      const scratch = openScratch(folder, identity, { tmp: 0o1777, home: 0o700 })
-      layers.push(scratch)
+    const scratchOnDisk = (): { readonly tmp: string; readonly home: string } => {
+      const scratch = openScratch(folders("s"), identity, { tmp: 0o1777, home: 0o700 })
       return { tmp: join(scratch.merged, "tmp"), home: join(scratch.merged, "home") }
     }
     const workspaceLayer = await layer("w", workspace)
@@ -161,16 +180,10 @@ export const openSlot = async ({ at, place, workspace, profile, identity, owners
       makeFolder(files)
       writeFiles(files, profile.files)
     }
-    const places = place.kind === "disk" ? onDisk() : { tmp: own("tmp", 0o1777), home: own("home", 0o700) }
+    const places = onDisk ? scratchOnDisk() : { tmp: own("tmp", 0o1777), home: own("home", 0o700) }
     const shm = own("shm", 0o1777)
-    if (place.kind === "disk") {
-      mountMemory(shm, profile)
-      shared = shm
-      chmodSync(shm, 0o1777)
-      if (identity !== undefined) chownSync(shm, identity.uid, identity.gid)
-    }
     return {
-      at,
+      store: store.folder,
       medium: place.kind,
       workspace: workspaceLayer,
       home: homeLayer,
@@ -181,7 +194,11 @@ export const openSlot = async ({ at, place, workspace, profile, identity, owners
         shm,
         ...(files === undefined ? {} : { files }),
       },
-      written: [workspaceLayer.upper, ...(homeLayer === undefined ? [] : [homeLayer.upper]), join(at, "s", "upper")],
+      written: [
+        workspaceLayer.upper,
+        ...(homeLayer === undefined ? [] : [homeLayer.upper]),
+        join(store.folder, "s", "upper"),
+      ],
       seal,
       dispose,
     }

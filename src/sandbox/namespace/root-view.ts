@@ -93,7 +93,7 @@ export const showVeiled = (source: string, target: string, within: string): void
   const at = join(within, "workspace")
   bindReadOnly(source, at)
   try {
-    mountOverlay(within, target, MS.RDONLY | MS.NOSUID | MS.NODEV, (own) => [
+    mountOverlay([within] as const, target, MS.RDONLY | MS.NOSUID | MS.NODEV, (own) => [
       `lowerdir=${own}/workspace:${own}/tmp`,
       "userxattr",
     ])
