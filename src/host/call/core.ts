@@ -6,7 +6,6 @@ import type { OperatorConfig } from "../config/types.ts"
 import type { DriverAvailability, Program, RegisteredDriver, Registry } from "../registry/types.ts"
 import type { HealthStatus } from "../resolver/types.ts"
 
-/** What serves one call's channel and keeps count of what it stopped. */
 /** A declared host that a call was let through to. */
 export interface Reached {
   /** `host:port` */
@@ -14,6 +13,7 @@ export interface Reached {
   readonly count: number
 }
 
+/** What serves one call's channel and keeps count of what it let through and what it stopped. */
 export interface ServedEgress extends AsyncDisposable {
   /** what was allowed */
   reached(): readonly Reached[]

@@ -6,7 +6,6 @@
  * Assumes: /proc is mounted.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs"
-import { dirname } from "node:path"
 import { type OpenFolder, openFolder } from "../../sandbox/folder.ts"
 
 export interface Location {
@@ -88,6 +87,3 @@ export const isInside = (inner: Location, outer: Location): boolean =>
 /** The names that lead from `outer` to `inner`, one byte a character; undefined where none do. */
 export const namesBetween = (inner: Location, outer: Location): string | undefined =>
   belowOnDevice(inner.onDevice, outer.onDevice)
-
-/** The folder that a file lies in, or the folder itself. */
-export const folderOf = (path: string, isFile: boolean): string => (isFile ? dirname(path) : path)

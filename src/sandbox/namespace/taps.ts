@@ -23,6 +23,7 @@ import {
   setsockopt,
   socket,
 } from "../sockets.ts"
+import { SyscallError } from "../syscalls.ts"
 import { filterV4, filterV6 } from "./tap-filter.ts"
 
 const SO_RCVBUF = 8
@@ -141,7 +142,9 @@ export const openTaps = (ipv6: boolean): Taps => {
           const attempt = read(tap)
           if (attempt === undefined) unnamed += 1
           else record(attempt)
-        } catch {
+        } catch (error) {
+          // Empty; anything else may have cost a record.
+          if (!(error instanceof SyscallError && error.code === "EAGAIN")) unnamed += 1
           break
         }
       }
