@@ -95,13 +95,26 @@ const thrown = (error: unknown): Failure => {
   }
 }
 
-const unrecorded = (committed: boolean, error: unknown): CallError =>
+const outcome = {
+  committed: "; the effects were committed",
+  unknown: "; whether the effects were is not known",
+  none: "",
+}
+
+const commitOf = (end: End, effects: readonly ReportedEffect[]): keyof typeof outcome => {
+  if (effects.some((effect) => effect.committed)) return "committed"
+  return !end.ok && end.details["commit"] === "unknown" ? "unknown" : "none"
+}
+
+/** Run again, such a call would change twice what it may have changed already. */
+const unrecorded = (commit: keyof typeof outcome, error: unknown): CallError =>
   callErrorOf({
     ok: false,
     code: "internal",
-    message: `the receipt could not be written: ${error instanceof Error ? error.message : String(error)}${committed ? "; the effects were committed" : ""}`,
+    message: `the receipt could not be written: ${error instanceof Error ? error.message : String(error)}${outcome[commit]}`,
     hint: "mend the data folder (disk space, permissions), then run `caisson verify`",
-    details: { commit: committed ? "committed" : "none" },
+    ...(commit === "none" ? {} : { retryable: false }),
+    details: { commit },
   })
 
 const driverOf = (progress: Progress): { driver?: string } =>
@@ -130,10 +143,7 @@ const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Pr
   } catch (fault) {
     return {
       ok: false,
-      error: unrecorded(
-        effects.some((effect) => effect.committed),
-        fault,
-      ),
+      error: unrecorded(commitOf(end, effects), fault),
       ...base,
       receipt: "none",
     }

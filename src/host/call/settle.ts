@@ -48,6 +48,7 @@ export const settle = async (judged: Judged): Promise<Settled> => {
         code: "internal",
         message: `whether the effects were committed is not known: ${done.message}; the next call on this workspace finds it whole, with all of them or none`,
         hint: "make another call on the workspace, then look at it",
+        retryable: false,
         details: { commit: "unknown" },
       },
       effects,

@@ -537,21 +537,34 @@ describe("a receipt", () => {
     await tell({ runs: [{ effects: [{ kind: "create", path: "notes/\ud800" }] }] })
   })
 
-  it("that cannot be written makes the call fail, and says what was committed", async () => {
-    const backend = fakeBackend({ stdout: "done", effects: [note] })
-    const place = worldOf({ core: { backend: async () => backend } })
-    made.push(place)
-    const log = { append: () => Promise.reject(new Error("no space")), [Symbol.asyncDispose]: async () => undefined }
-    const envelope = await perform(place.core, log, {
-      call: "01JCALL",
-      signal: new AbortController().signal,
-      request: { tool: "notes.append", input: { text: "a" }, workspace: place.workspace, approve: true },
-    })
-    expect(envelope).toMatchObject({
-      ok: false,
-      receipt: "none",
-      error: { code: "internal", details: { commit: "committed" } },
-    })
+  it.each([
+    ["committed", { ok: true }, false],
+    ["unknown", { ok: false, reason: "unknown", message: "the launcher ended" }, false],
+    ["none", { ok: false, reason: "failed", message: "ENOSPC" }, true],
+  ] as const)(
+    "that cannot be written makes the call fail, and says what was committed: %s",
+    async (told, commit, retryable) => {
+      const backend = fakeBackend({ stdout: "done", effects: [note], commit })
+      const place = worldOf({ core: { backend: async () => backend } })
+      made.push(place)
+      const log = { append: () => Promise.reject(new Error("no space")), [Symbol.asyncDispose]: async () => undefined }
+      const envelope = await perform(place.core, log, {
+        call: "01JCALL",
+        signal: new AbortController().signal,
+        request: { tool: "notes.append", input: { text: "a" }, workspace: place.workspace, approve: true },
+      })
+      expect(envelope).toMatchObject({
+        ok: false,
+        receipt: "none",
+        error: { code: "internal", retryable, details: { commit: told } },
+      })
+    },
+  )
+
+  it("of a commit whose outcome is not known does not invite a second run", async () => {
+    const commit = { ok: false, reason: "unknown", message: "the launcher ended" } as const
+    const { envelope } = await tell({ runs: [{ effects: [note], commit }] })
+    expect(envelope).toMatchObject({ error: { code: "internal", retryable: false, details: { commit: "unknown" } } })
   })
 })
 
