@@ -6,13 +6,51 @@
 import { createHash } from "node:crypto"
 import { createSocket } from "node:dgram"
 import { once } from "node:events"
+import { readFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { createServer as createTls } from "node:https"
 import { type AddressInfo, connect, createServer as createTcp, type Server } from "node:net"
+import { monitorEventLoopDelay } from "node:perf_hooks"
 import type { Duplex } from "node:stream"
 import { connect as connectTls } from "node:tls"
 import { createEgressProxy } from "../../src/egress-proxy/index.ts"
 import { createCallAuthority } from "../../src/egress-proxy/tls/authority.ts"
+
+/** What a process says of itself since it was last asked. */
+export interface Account {
+  readonly rss: number
+  /** 99th percentile of how late its event loop was, in milliseconds */
+  readonly lateP99: number
+  /** shares of the time: on a core, and ready to run while others had the cores */
+  readonly ran: number
+  readonly waited: number
+}
+const late = monitorEventLoopDelay({ resolution: 1 })
+late.enable()
+let last = { at: performance.now(), ran: 0, waited: 0 }
+function account(): Account {
+  const [ran = 0, waited = 0] = scheduled()
+  const now = { at: performance.now(), ran, waited }
+  const ms = now.at - last.at
+  const share = (more: number, less: number): number => (more - less) / 1e6 / ms
+  const said = {
+    rss: process.memoryUsage().rss,
+    lateP99: late.percentile(99) / 1e6,
+    ran: share(now.ran, last.ran),
+    waited: share(now.waited, last.waited),
+  }
+  late.reset()
+  last = now
+  return said
+}
+/** Nanoseconds on a core and waiting for one, as Linux counts them for the thread that runs JavaScript. */
+function scheduled(): number[] {
+  try {
+    return readFileSync("/proc/self/schedstat", "utf8").split(" ").map(Number)
+  } catch {
+    return []
+  }
+}
 
 interface Origin {
   readonly plain: number
@@ -169,6 +207,6 @@ process.once("message", (message: { role: string; kind: string; at: never }) => 
   const { role, kind, at } = message
   if (role === "attack") attack(kind, at)
   else void (role === "origin" ? origin() : host(at)).then((said) => process.send?.(said))
-  process.on("message", () => process.send?.(process.memoryUsage().rss))
+  process.on("message", () => process.send?.(account()))
 })
 process.once("disconnect", () => process.exit())
