@@ -33,18 +33,22 @@ function createNeedleScanner(needles: readonly Needle[]): PlaceholderScanner {
 
 /** The first placeholder spelled anywhere in a short text, also when percent-encoded more than once. */
 export function findPlaceholder(text: string, needles: readonly Needle[]): string | undefined {
-  let layer = text
-  for (let depth = 0; depth < 3; depth += 1) {
-    const bytes = Buffer.from(layer, "latin1")
-    const found = createNeedleScanner(needles).push(bytes)
-    if (found !== undefined || !layer.includes("%")) return found
-    // A scanner holds back an escape that may still grow; two spaces bring it out.
-    layer = createPercentDecoder()
-      .push(Buffer.concat([bytes, Buffer.from("  ")]))
-      .toString("latin1")
+  // Nothing that is undone here makes a text longer.
+  if (needles.every((needle) => text.length < needle.bytes.length)) return undefined
+  let layer: Buffer = Buffer.from(text, "latin1")
+  for (let depth = 0; ; depth += 1) {
+    const found = search(layer, needles)
+    if (found !== undefined || depth === 3 || !layer.includes(0x25)) return found
+    // A decoder holds back an escape that may still grow; two spaces bring it out.
+    const decoded = createPercentDecoder().push(Buffer.concat([layer, twoSpaces]))
+    if (decoded.length === layer.length + twoSpaces.length) return undefined
+    layer = decoded
   }
-  return undefined
 }
+
+const twoSpaces = Buffer.from("  ")
+const search = (bytes: Buffer, needles: readonly Needle[]): string | undefined =>
+  needles.find((needle) => bytes.length >= needle.bytes.length && bytes.includes(needle.bytes))?.placeholder
 
 interface Window extends PlaceholderScanner {
   /** the last bytes, in which a placeholder may have begun */
@@ -56,8 +60,6 @@ function createWindow(needles: readonly Needle[], before: Buffer = Buffer.alloc(
   let longest = 0
   for (const needle of needles) longest = Math.max(longest, needle.bytes.length)
   let tail = before
-  const search = (bytes: Buffer): string | undefined =>
-    needles.find((needle) => bytes.length >= needle.bytes.length && bytes.includes(needle.bytes))?.placeholder
   return {
     get tail() {
       return tail
@@ -65,7 +67,7 @@ function createWindow(needles: readonly Needle[], before: Buffer = Buffer.alloc(
     push(chunk) {
       if (chunk.length === 0) return undefined
       const seam = tail.length === 0 ? chunk.subarray(0, 0) : Buffer.concat([tail, chunk.subarray(0, longest - 1)])
-      const found = search(seam) ?? search(chunk)
+      const found = search(seam, needles) ?? search(chunk, needles)
       const recent = chunk.length >= longest - 1 ? chunk : Buffer.concat([tail, chunk])
       tail = Buffer.from(recent.subarray(Math.max(0, recent.length - (longest - 1))))
       return found

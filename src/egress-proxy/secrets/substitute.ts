@@ -139,7 +139,8 @@ function substitutionsOf(list: readonly Bound[]): Substitutions {
       if (inName !== undefined) return misuse("header-name", inName)
       const basic = lower === "authorization" ? basicCredentials(value) : undefined
       const text = basic ?? value
-      const wrongHost = findPlaceholder(text, foreign) ?? findPlaceholder(value, foreign)
+      const wrongHost =
+        findPlaceholder(text, foreign) ?? (basic === undefined ? undefined : findPlaceholder(value, foreign))
       if (wrongHost !== undefined) return misuse("host", wrongHost)
       const here = mine.filter((one) => one.headers.has(lower))
       const replaced = replace(text, here, used)
@@ -181,14 +182,20 @@ function substitutionsOf(list: readonly Bound[]): Substitutions {
 
 /** One pass from left to right, so that nothing a value contains is taken for a placeholder. */
 function replace(text: string, list: readonly Bound[], used: Set<string>): string {
-  let out = ""
-  for (let at = 0; at < text.length; ) {
-    const here = list.find((one) => text.startsWith(one.placeholder, at))
-    out += here === undefined ? text[at] : here.value
-    at += here === undefined ? 1 : here.placeholder.length
-    if (here !== undefined) used.add(here.placeholder)
+  // No placeholder is part of another, so the first to begin is the only one there.
+  const next = list.map((one) => ({ one, at: text.indexOf(one.placeholder) }))
+  const parts: string[] = []
+  for (let from = 0; ; ) {
+    let first: (typeof next)[number] | undefined
+    for (const found of next) {
+      if (found.at !== -1 && found.at < from) found.at = text.indexOf(found.one.placeholder, from)
+      if (found.at !== -1 && (first === undefined || found.at < first.at)) first = found
+    }
+    if (first === undefined) return parts.length === 0 ? text : `${parts.join("")}${text.slice(from)}`
+    parts.push(text.slice(from, first.at), first.one.value)
+    used.add(first.one.placeholder)
+    from = first.at + first.one.placeholder.length
   }
-  return out
 }
 
 /** The text with raw placeholders cut out, a NUL in the place of each so that no new one is made by joining. */
