@@ -47,4 +47,4 @@ const connectTunnel = (gate: Gate, source: ByteSource, target: Authority): Tunne
 })
 const tellOpen = ({ source }: TunnelOptions): void => source.write(established)
 const tellRefused = ({ gate, source }: TunnelOptions, verdict: Verdict): Promise<void> =>
-  linger(source, denialResponse(verdict, { keepAlive: false, headOnly: false }), gate.limits)
+  linger(source, denialResponse(verdict, { keepAlive: false, headOnly: false }), gate)

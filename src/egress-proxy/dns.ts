@@ -14,6 +14,7 @@ import { answer, type DnsQuery, parseQuery } from "./dns/message.ts"
 import type { SyntheticAddresses } from "./dns/synthetic.ts"
 import { createDnsStreamReader, frameDnsMessage } from "./dns/tcp-framing.ts"
 import type { Gate } from "./gate.ts"
+import { receivingOf } from "./lane/handles.ts"
 
 /** The reply to one message, or nothing. */
 export function respondToQuery(gate: Gate, names: SyntheticAddresses, message: Buffer): Buffer | undefined {
@@ -50,7 +51,8 @@ const isReverse = (name: string): boolean => name.endsWith(".in-addr.arpa") || n
 const shown = (query: DnsQuery): string => query.display.slice(0, 255)
 
 export function serveDnsUdp(gate: Gate, names: () => SyntheticAddresses, socket: UdpSocket): () => void {
-  const { requestCost, queriesWaiting } = gate.limits
+  const { requestCost, queriesAhead, queriesWaiting } = gate.limits
+  const tap = receivingOf(socket)
   let waiting = 0
   let dropping = false
   let stopped = false
@@ -72,9 +74,14 @@ export function serveDnsUdp(gate: Gate, names: () => SyntheticAddresses, socket:
       return
     }
     waiting += 1
+    // The kernel keeps a few and drops the rest, which costs nobody here anything.
+    if (waiting === queriesAhead) tap?.pause()
     void gate.turns.next(requestCost).then(() => {
       waiting -= 1
-      if (waiting === 0) dropping = false
+      if (waiting === 0) {
+        dropping = false
+        if (!stopped) tap?.resume()
+      }
       answerTo(message, from)
     })
   }
@@ -83,6 +90,7 @@ export function serveDnsUdp(gate: Gate, names: () => SyntheticAddresses, socket:
   socket.on("error", onError)
   return () => {
     stopped = true
+    tap?.resume()
     socket.off("message", onMessage)
     socket.off("error", onError)
   }

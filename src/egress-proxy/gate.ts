@@ -26,6 +26,7 @@ import { attemptLine, type DialLine } from "./lane/dial.ts"
 import type { Line } from "./lane/line.ts"
 import { LineMemory } from "./lane/memory.ts"
 import type { ProxyLimits } from "./limits.ts"
+import type { Place } from "./pace.ts"
 import { createPassages, type Passage, type Passages } from "./passages.ts"
 import type { CompiledPolicy, Grant } from "./policy.ts"
 import type { ReasonCode } from "./reasons.ts"
@@ -116,6 +117,8 @@ export interface GateOptions {
   readonly dialLine?: DialLine | undefined
   /** there when secrets are substituted */
   readonly interceptor?: Interceptor | undefined
+  /** where it stands among the proxies of this process */
+  readonly place: Place
 }
 
 export function createGate(options: GateOptions): Gate {
@@ -256,7 +259,7 @@ export function createGate(options: GateOptions): Gate {
     passages,
     meter,
     memory: new LineMemory(limits.lineMemoryBytes),
-    turns: createTurns(limits.turnBytes),
+    turns: createTurns(limits.turnBytes, options.place),
     tunnels,
     refuse,
     record: (facts) => log.record(facts),

@@ -5,6 +5,7 @@
  * memory is taken.
  */
 import { readFileSync } from "node:fs"
+import { createPace } from "./pace.ts"
 
 export interface ProxyLimits {
   /** bytes of a request head (request line and headers) → `head_too_large`, connection closed */
@@ -49,7 +50,11 @@ export interface ProxyLimits {
   readonly turnBytes: number
   /** what a request, or a DNS query, takes of those at least: so many are judged in one turn */
   readonly requestCost: number
-  /** DNS datagrams that wait for their turn; further ones are dropped, as a network would, and counted as `budget` */
+  /** what a TLS handshake, with a client or an upstream, takes of those */
+  readonly handshakeCost: number
+  /** DNS datagrams that wait for their turn before no more are read, where Node can be told so */
+  readonly queriesAhead: number
+  /** the same where it cannot: further ones are dropped, as a network would, and counted as `budget` */
   readonly queriesWaiting: number
   /**
    * names being resolved at once on one proxy, and for one client address (all of them where it does not listen
@@ -92,6 +97,8 @@ export const defaultLimits: ProxyLimits = Object.freeze({
   shedIdleMs: 5_000,
   turnBytes: 65_536,
   requestCost: 4_096,
+  handshakeCost: 65_536,
+  queriesAhead: 16,
   queriesWaiting: 256,
   resolving: 64,
   resolvingOfOne: 16,
@@ -110,6 +117,12 @@ export const defaultLimits: ProxyLimits = Object.freeze({
  * descriptors, and the process keeps some for itself, so the limit follows that of the process where it is known.
  */
 export const processConnections = { open: 0, limit: connectionsFor(descriptorLimit()) }
+
+/**
+ * What one proxy of this process works on in a second while others have connections, counted as for `turnBytes`, and
+ * how much of it it may save up → it waits. Those that want more divide it among them.
+ */
+export const processPace = createPace(33_554_432, 65_536)
 
 /** A proxy that only serves sandboxes: one of them cannot take the process's connections from the others. */
 export const sandboxLimits: ProxyLimits = Object.freeze({

@@ -3,11 +3,14 @@
  *
  * Guarantees: the answer is written and the write side ended; then input is read and dropped, up to a byte and a
  * time cap, so that unread bytes do not reset the connection before the client has read the answer; then it is over.
+ * What is dropped waits for its turn like what is not.
  */
 import type { ByteSource } from "./byte-source.ts"
-import type { ProxyLimits } from "./limits.ts"
+import type { Gate } from "./gate.ts"
 
-export async function linger(source: ByteSource, answer: Buffer, limits: ProxyLimits): Promise<void> {
+export type Lingering = Pick<Gate, "limits" | "turns">
+
+export async function linger(source: ByteSource, answer: Buffer, { limits, turns }: Lingering): Promise<void> {
   const { socket } = source
   socket.end(answer)
   const deadline = performance.now() + limits.lingerMs
@@ -16,6 +19,7 @@ export async function linger(source: ByteSource, answer: Buffer, limits: ProxyLi
     const chunk = wait > 0 ? await source.read(wait) : "timeout"
     if (typeof chunk === "string") break
     left -= chunk.length
+    await turns.next(Math.max(chunk.length, limits.requestCost))
   }
   socket.destroy()
 }

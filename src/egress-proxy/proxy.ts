@@ -19,7 +19,7 @@ import { handles } from "./lane/handles.ts"
 import { serveConnection } from "./connection.ts"
 import { Crowd } from "./crowd.ts"
 import { listen } from "./listener.ts"
-import { defaultLimits, type ProxyLimits, processConnections, sandboxLimits } from "./limits.ts"
+import { defaultLimits, type ProxyLimits, processConnections, processPace, sandboxLimits } from "./limits.ts"
 import { type Listen, type PolicyInput, policyFrom } from "./options.ts"
 import { compilePolicy, type CompileContext, PolicyError } from "./policy.ts"
 import type { Interceptor } from "./secure.ts"
@@ -111,8 +111,10 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
   })
   const policy = compilePolicy(policyFrom(options), context)
   const interceptor = await interceptorFor(options)
+  const place = processPace.join()
   const gate = createGate({
     policy,
+    place,
     limits,
     log,
     resolve: options.resolve ?? systemResolve,
@@ -121,7 +123,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     interceptor,
   })
   const connections = new Crowd(options.listen !== undefined)
-  const door = createDoor(limits)
+  const door = createDoor(gate)
   let names: SyntheticAddresses = createSyntheticAddresses({ generation: 0 })
   let closing: Promise<void> | undefined
   const undo: (() => void | Promise<void>)[] = []
@@ -137,7 +139,9 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     connections.add(source)
     group?.add(source)
     processConnections.open += 1
+    place.come()
     source.on("close", () => {
+      place.go()
       connections.delete(source)
       group?.delete(source)
       processConnections.open -= 1

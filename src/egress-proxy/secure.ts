@@ -32,6 +32,7 @@ export async function serveIntercepted(
   const client = source.socket
   let spare: Open | undefined = opened
   const upstream = async (): Promise<Duplex> => {
+    await gate.turns.next(gate.limits.handshakeCost)
     const next = spare ?? (await gate.open({ protocol, target, client: source, quiet: true }))
     spare = undefined
     if (!next.ok) throw Object.assign(new Error(next.verdict.reason), { code: next.verdict.reason })

@@ -21,7 +21,7 @@ export async function serveSocks(gate: Gate, source: ByteSource): Promise<void> 
   if (request === undefined) return
   await gate.turns.next(gate.limits.requestCost)
   const refuse = (_: unknown, verdict: Verdict) =>
-    linger(source, socks5Reply(replyCode(verdict.reason as ReasonCode)), gate.limits)
+    linger(source, socks5Reply(replyCode(verdict.reason as ReasonCode)), gate)
   const host = hostOf(request.target, gate)
   if (request.command !== "connect") {
     // For UDP, and mostly for BIND, clients send 0.0.0.0:0, which is no target; it says nothing then.
@@ -61,7 +61,7 @@ async function readRequest(gate: Gate, source: ByteSource): Promise<Request | un
     const step = chunk === "timeout" ? ({ state: "bad", reason: "too slow" } as const) : reader.push(chunk)
     if (step.state === "bad") {
       gate.refuse({ protocol: "socks5", code: "bad_socks" })
-      await linger(source, ("reply" in step && step.reply) || Buffer.alloc(0), gate.limits)
+      await linger(source, ("reply" in step && step.reply) || Buffer.alloc(0), gate)
       return undefined
     }
     if (step.reply !== undefined) source.write(step.reply)

@@ -96,10 +96,15 @@ function relayPlain({ gate, source, protocol, target }: TunnelOptions, opened: O
 async function serveTls(options: TunnelOptions, opened: Open, hello: ClientHello): Promise<void> {
   const code = judgeHello(options.target, hello)
   if (code !== undefined && !options.gate.policy.off.has(`tls.${code}`)) return refuseInside(options, opened, code)
+  const { interceptor, policy, limits, turns } = options.gate
+  const intercepts = interceptor !== undefined && policy.substitutions.boundTo(options.target.hostText)
+  if (intercepts) {
+    await turns.next(limits.handshakeCost)
+    if (options.source.destroyed || opened.passage.finished) return drop(opened, options.source)
+  }
   const late = options.source.release()
   const early = late.length === 0 ? hello.raw : Buffer.concat([hello.raw, late])
-  const { interceptor, policy } = options.gate
-  if (interceptor !== undefined && policy.substitutions.boundTo(options.target.hostText)) {
+  if (intercepts) {
     const { serveIntercepted } = await import("./secure.ts")
     return serveIntercepted(options, interceptor, onSocket(opened), early)
   }
@@ -179,5 +184,5 @@ async function refuseInside(options: TunnelOptions, opened: Open, code: ReasonCo
   abort(opened.upstream)
   const verdict = gate.refuse({ protocol, target, code, rule: opened.grant.rule })
   const isHttp = plain !== undefined && /^[A-Z]{3,20} /.test(plain.toString("latin1", 0, 24))
-  await linger(source, isHttp ? denialResponse(verdict, { keepAlive: false, headOnly: false }) : alert, gate.limits)
+  await linger(source, isHttp ? denialResponse(verdict, { keepAlive: false, headOnly: false }) : alert, gate)
 }

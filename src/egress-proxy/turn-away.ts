@@ -7,8 +7,7 @@
 import type { ByteSource } from "./byte-source.ts"
 import { denialResponse } from "./denial.ts"
 import { abort } from "./endpoint.ts"
-import type { ProxyLimits } from "./limits.ts"
-import { linger } from "./linger.ts"
+import { linger, type Lingering } from "./linger.ts"
 import type { Verdict } from "./types.ts"
 
 export interface Door {
@@ -20,13 +19,14 @@ export interface Door {
 const socks5Refusal = Buffer.from([5, 0xff])
 const socks4Refusal = Buffer.from([0, 0x5b, 0, 0, 0, 0, 0, 0])
 
-export function createDoor(limits: ProxyLimits): Door {
+export function createDoor(gate: Lingering): Door {
+  const { limits } = gate
   const told = new Set<ByteSource>()
   const tell = async (source: ByteSource, verdict: Verdict): Promise<void> => {
     const first = await source.read(limits.lingerMs)
     if (typeof first === "string") return abort(source)
     const http = () => denialResponse(verdict, { keepAlive: false, headOnly: false })
-    await linger(source, first[0] === 5 ? socks5Refusal : first[0] === 4 ? socks4Refusal : http(), limits)
+    await linger(source, first[0] === 5 ? socks5Refusal : first[0] === 4 ? socks4Refusal : http(), gate)
   }
   return {
     turnAway(source, verdict) {

@@ -3,11 +3,13 @@
  * everybody else on the event loop, other proxies' connections included, has a turn.
  *
  * Guarantees: in one turn of the loop at most `cost` is granted to one proxy, or one portion that costs more by itself;
- * first come, first served. So what one sandbox sends delays another by one portion, not by all that it sent.
+ * first come, first served. So what one sandbox sends delays another by one portion, not by all that it sent. A proxy
+ * that shares its process is held to its pace: between portions the loop is left to the others.
  * Assumes: a portion is bounded by whoever asks: one read of a socket.
  * Does not: bound what is done before the first portion of a connection is asked for.
  */
 import type { Readable } from "node:stream"
+import { type Place, unhurried } from "./pace.ts"
 
 export interface Turns {
   /** Resolves when it is this portion's turn, in a later turn of the loop. */
@@ -15,24 +17,29 @@ export interface Turns {
   readonly waiting: number
 }
 
-export function createTurns(mostCost: number): Turns {
+export function createTurns(mostCost: number, place: Place = unhurried): Turns {
   const line: { readonly cost: number; readonly begin: () => void }[] = []
   let due = false
   const grant = (): void => {
     due = false
     let spent = 0
     for (let first = line[0]; first !== undefined; first = line[0]) {
-      if (spent > 0 && spent + first.cost > mostCost) break
+      if ((spent > 0 && spent + first.cost > mostCost) || place.wait() > 0) break
       line.shift()
       spent += Math.max(1, first.cost)
+      place.spend(first.cost)
       first.begin()
     }
     if (line.length > 0) schedule()
+    else place.rest()
   }
   const schedule = (): void => {
     if (due) return
     due = true
-    setImmediate(grant)
+    const ms = place.wait()
+    // In one phase of the loop only, so that none of its turns has two grants.
+    if (ms > 0) setTimeout(() => setImmediate(grant), Math.ceil(ms))
+    else setImmediate(grant)
   }
   return {
     get waiting() {

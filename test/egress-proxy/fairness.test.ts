@@ -11,9 +11,13 @@ import { describe, expect, it, vi } from "vitest"
 import type { ByteSource } from "../../src/egress-proxy/byte-source.ts"
 import { Deadline } from "../../src/egress-proxy/deadline.ts"
 import { createBodyReader } from "../../src/egress-proxy/http/body.ts"
-import { defaultLimits } from "../../src/egress-proxy/limits.ts"
+import { defaultLimits, processPace } from "../../src/egress-proxy/limits.ts"
+import { linger } from "../../src/egress-proxy/linger.ts"
+import { createPace, unhurried } from "../../src/egress-proxy/pace.ts"
 import { createEgressProxy, createProxyWith } from "../../src/egress-proxy/proxy.ts"
 import { createPlaceholderScanner } from "../../src/egress-proxy/secrets/scanner.ts"
+import { needlesForAll } from "../../src/egress-proxy/secrets/spellings.ts"
+import { prepareSubstitutions } from "../../src/egress-proxy/secrets/substitute.ts"
 import { createWebSocketScanner } from "../../src/egress-proxy/secrets/websocket.ts"
 import { createTurnstile } from "../../src/egress-proxy/turnstile.ts"
 import { createTurns, inTurns } from "../../src/egress-proxy/turns.ts"
@@ -90,7 +94,125 @@ describe("turns", () => {
   })
 })
 
+describe("pace", () => {
+  const start = (perSecond: number, saved: number) => {
+    const clock = { ms: 0 }
+    return { clock, pace: createPace(perSecond, saved, () => clock.ms) }
+  }
+
+  it("holds nobody up who is alone, however much was done, and counts none of it afterwards", () => {
+    const { clock, pace } = start(1_000, 100)
+    const [one, other] = [pace.join(), pace.join()]
+    one.come()
+    for (let count = 0; count < 50; count += 1) {
+      expect(one.wait()).toBe(0)
+      one.spend(100_000)
+    }
+    expect(one.wait()).toBe(0)
+    clock.ms = 1
+    other.come()
+    one.spend(1)
+    expect(one.wait()).toBeLessThanOrEqual(1)
+  })
+
+  it("lets one that has company work on so much a second, beside what it saved", () => {
+    const { clock, pace } = start(1_000, 100)
+    const [one, other] = [pace.join(), pace.join()]
+    one.come()
+    other.come()
+    let done = 0
+    for (clock.ms = 0; clock.ms < 10_000; clock.ms += 1)
+      while (one.wait() === 0) {
+        one.spend(10)
+        done += 10
+      }
+    expect(done).toBeGreaterThan(9_900)
+    expect(done).toBeLessThanOrEqual(10_000 + 100 + 10)
+    expect(other.wait()).toBe(0)
+  })
+
+  it("divides that among those who want more, and leaves alone one who asks for little", () => {
+    const { clock, pace } = start(1_000, 100)
+    const [a, b, calm] = [pace.join(), pace.join(), pace.join()]
+    for (const place of [a, b, calm]) place.come()
+    const done = new Map([
+      [a, 0],
+      [b, 0],
+    ])
+    for (clock.ms = 0; clock.ms < 10_000; clock.ms += 1) {
+      for (const place of [a, b])
+        while (place.wait() === 0) {
+          place.spend(10)
+          done.set(place, (done.get(place) ?? 0) + 10)
+        }
+      if (clock.ms % 100 === 0) {
+        expect(calm.wait()).toBe(0)
+        calm.spend(20)
+      }
+    }
+    for (const amount of done.values()) {
+      expect(amount).toBeGreaterThan(4_500)
+      expect(amount).toBeLessThan(5_700)
+    }
+  })
+
+  it("takes one whose last connection went a moment ago for company, and forgets it after a second", () => {
+    const { clock, pace } = start(1_000, 100)
+    const [one, other] = [pace.join(), pace.join()]
+    other.come()
+    one.come()
+    one.spend(200)
+    expect(one.wait()).toBeGreaterThan(0)
+    other.go()
+    expect(one.wait()).toBeGreaterThan(0)
+    clock.ms = 50
+    expect(one.wait()).toBeGreaterThan(0)
+    clock.ms = 1_001
+    one.spend(2_000)
+    expect(one.wait()).toBe(0)
+  })
+
+  it("is kept by turns: what is not due waits, and nothing of it is lost", async () => {
+    let [held, spent] = [0, 0]
+    const place = { ...unhurried, wait: () => held, spend: (cost: number) => void (spent += cost) }
+    const turns = createTurns(100, place)
+    held = 5
+    let granted = 0
+    const all = [10, 20, 30].map((cost) => turns.next(cost).then(() => (granted += 1)))
+    for (let turn = 0; turn < 3; turn += 1) await nextTurn()
+    expect([granted, spent, turns.waiting]).toEqual([0, 0, 3])
+    held = 0
+    await Promise.all(all)
+    expect([granted, spent, turns.waiting]).toEqual([3, 60, 0])
+  })
+
+  it("counts connections from when they come until they are gone, and looks at others' from any proxy", async () => {
+    const [come, go] = [vi.fn(), vi.fn()]
+    using _ = { [Symbol.dispose]: () => vi.restoreAllMocks() }
+    vi.spyOn(processPace, "join").mockReturnValue({ ...unhurried, come, go })
+    await using upstream = await startUpstream(echo)
+    await using test = await rig(upstream)
+    const client = test.client()
+    client.send("GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n")
+    await client.closed
+    await until(() => go.mock.calls.length === 1, "it is gone")
+    expect(come).toHaveBeenCalledOnce()
+  })
+})
+
 describe("refusals", () => {
+  it("drop what else was sent in turns", async () => {
+    const reads = Array.from({ length: 20 }, () => Buffer.alloc(65_536))
+    const costs: number[] = []
+    const source = {
+      socket: { end() {}, destroy() {} },
+      read: async () => reads.shift() ?? "end",
+    } as unknown as ByteSource
+    const turns = { waiting: 0, next: async (cost: number) => void costs.push(cost) }
+    await linger(source, Buffer.alloc(0), { limits: defaultLimits, turns })
+    expect(costs).toEqual(Array.from({ length: 16 }, () => 65_536))
+  })
+
   it("end the connection: a thousand requests sent ahead are one verdict", async () => {
     await using upstream = await startUpstream(echo)
     await using test = await rig(upstream)
@@ -158,6 +280,23 @@ describe("a flood of DNS", () => {
     expect(most).toBeLessThanOrEqual(perTurn)
   })
 
+  it("over UDP is left to the kernel while some wait", async () => {
+    await using test = await start()
+    let read = 0
+    test.dnsUdp.on("message", () => (read += 1))
+    const client = createSocket("udp4")
+    const most = await mostInATurn(
+      () => read,
+      async () => {
+        for (let count = 0; count < 100; count += 1) client.send(query, test.dnsUdp.address().port, "127.0.0.1")
+        await until(() => read === 100, "all are read in the end")
+      },
+    )
+    client.close()
+    expect(most).toBeLessThanOrEqual(defaultLimits.queriesAhead)
+    expect(test.proxy.counters().denied).toBeGreaterThan(0)
+  })
+
   it("over UDP is answered in portions, and what does not fit the line is dropped and said once", async () => {
     await using test = await start()
     const denied = (): number => test.proxy.counters().denied
@@ -195,6 +334,30 @@ describe("bytes that cost nothing to send", () => {
     }
   })
 
+  it("a header full of percent signs is searched once for each spelling", () => {
+    const prepared = prepareSubstitutions(
+      placeholders.map((placeholder) => ({ placeholder, value: "value", hosts: ["a.test"], headers: ["x"] })),
+    )
+    if (!prepared.ok) throw new Error(prepared.reason)
+    const { substitutions } = prepared
+    const needles = needlesForAll(placeholders).length
+    for (const [text, layers] of [
+      ["%", 1],
+      ["%41", 2],
+      ["%2541", 3],
+      ["%252541", 4],
+      ["%25252541", 4],
+    ] as const) {
+      const value = text.repeat(10_000)
+      const request = { method: "GET", target: "/", host: "a.test", headers: [["X", value]] as const }
+      const searches = vi.spyOn(Buffer.prototype, "includes")
+      expect(substitutions.apply(request)).toMatchObject({ ok: true, headers: [["X", value]] })
+      const count = searches.mock.calls.filter(([needle]) => typeof needle === "object").length
+      searches.mockRestore()
+      expect(count).toBe(layers * needles)
+    }
+  })
+
   it("chunks of one byte become one piece for each read", async () => {
     const reads: Buffer[] = Array.from({ length: 4 }, () => Buffer.from("1\r\na\r\n".repeat(10_000)))
     reads.push(Buffer.from("0\r\n\r\nnext"))
@@ -208,6 +371,8 @@ describe("bytes that cost nothing to send", () => {
       const pending = body.next(1_000).then((next) => (piece = next))
       await pending
       expect(piece).toMatchObject({ state: "bytes", bytes: { length: 10_000 } })
+      // Taking them apart is what costs.
+      expect((piece as { cost: number }).cost).toBeGreaterThan(200_000)
     }
     expect(await body.next(1_000)).toEqual({ state: "end" })
     expect(String(reads[0])).toBe("next")

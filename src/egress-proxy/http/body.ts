@@ -11,7 +11,8 @@ import type { ProxyLimits } from "../limits.ts"
 import type { BodyLength } from "./framing.ts"
 
 export type BodyPiece =
-  | { readonly state: "bytes"; readonly bytes: Buffer }
+  /** `cost`: what it took to read them, in bytes */
+  | { readonly state: "bytes"; readonly bytes: Buffer; readonly cost: number }
   | { readonly state: "end" }
   | { readonly state: "bad"; readonly code: "bad_chunk" | "bad_framing" | "head_timeout" }
 
@@ -35,7 +36,8 @@ async function take(source: ByteSource, left: number, idleMs: number): Promise<B
   if (chunk === "timeout") return tooSlow
   if (chunk === "end") return tooShort
   source.unread(chunk.subarray(Math.min(left, chunk.length)))
-  return { state: "bytes", bytes: chunk.subarray(0, left) }
+  const bytes = chunk.subarray(0, left)
+  return { state: "bytes", bytes, cost: bytes.length }
 }
 
 function fixed(source: ByteSource, length: number): BodyReader {
@@ -85,6 +87,9 @@ const digits = Int8Array.from({ length: 256 }, (_, byte) =>
   /[0-9a-fA-F]/.test(String.fromCharCode(byte)) ? Number.parseInt(String.fromCharCode(byte), 16) : -1,
 )
 
+/** what reading a chunk costs beside its bytes, counted in bytes */
+const chunkCost = 16
+
 type ChunkState = "size" | "data" | "data-end" | "trailers" | "done"
 
 /** What the data of the chunks in one read comes to: one piece, however small they are. */
@@ -94,11 +99,13 @@ class Gathered {
   #to = 0
   #copy: Buffer | undefined
   #size = 0
+  pieces = 0
 
   constructor(read: Buffer) {
     this.#read = read
   }
   add(from: number, to: number): void {
+    this.pieces += 1
     if (this.#to === 0) {
       this.#from = from
       this.#to = to
@@ -125,7 +132,7 @@ function chunked(source: ByteSource, limits: ProxyLimits): BodyReader {
   let begun: Buffer = none
 
   /** All the data that stands in these bytes, or undefined where they break the grammar. */
-  const take = (bytes: Buffer): Buffer | undefined => {
+  const take = (bytes: Buffer): Gathered | undefined => {
     const gathered = new Gathered(bytes)
     begun = none
     let at = 0
@@ -154,7 +161,7 @@ function chunked(source: ByteSource, limits: ProxyLimits): BodyReader {
     const rest = bytes.subarray(at)
     if (state === "trailers") source.unread(rest)
     else begun = rest
-    return begun.length > limits.chunkLineBytes ? undefined : gathered.bytes
+    return begun.length > limits.chunkLineBytes ? undefined : gathered
   }
 
   return {
@@ -170,7 +177,8 @@ function chunked(source: ByteSource, limits: ProxyLimits): BodyReader {
         if (typeof chunk === "string") return chunk === "timeout" && state === "data" ? tooSlow : bad
         const data = take(begun.length === 0 ? chunk : Buffer.concat([begun, chunk]))
         if (data === undefined) return bad
-        if (data.length > 0) return { state: "bytes", bytes: data }
+        const { bytes, pieces } = data
+        if (bytes.length > 0) return { state: "bytes", bytes, cost: chunk.length + pieces * chunkCost }
       }
     },
   }

@@ -136,7 +136,7 @@ async function sendBody(
     const piece = await body.next(idleMs)
     if (piece.state === "end") break
     if (piece.state === "bad") return { kind: "failed", code: piece.code }
-    await turns.next(piece.bytes.length)
+    await turns.next(piece.cost)
     const found = scanner === undefined ? undefined : refused(await scanner.push(piece.bytes))
     if (found !== undefined) return found
     if (!passage.out(piece.bytes.length)) return { kind: "failed", code: "budget" }

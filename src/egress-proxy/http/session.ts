@@ -78,7 +78,7 @@ export async function serveHttp(options: SessionOptions): Promise<void> {
   } finally {
     drop(spare)
     kept.close()
-    if (!source.destroyed) await linger(source, Buffer.alloc(0), gate.limits)
+    if (!source.destroyed) await linger(source, Buffer.alloc(0), gate)
   }
 }
 
@@ -161,6 +161,6 @@ function answerJudged(options: SessionOptions, judged: Extract<Judged, { kind: "
 }
 
 async function refuseAndClose({ source, gate }: SessionOptions, verdict: Verdict, head?: RequestHead): Promise<Step> {
-  await linger(source, denialResponse(verdict, { keepAlive: false, headOnly: head?.method === "HEAD" }), gate.limits)
+  await linger(source, denialResponse(verdict, { keepAlive: false, headOnly: head?.method === "HEAD" }), gate)
   return "over"
 }

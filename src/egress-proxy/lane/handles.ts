@@ -2,9 +2,10 @@
  * Node's own TCP and pipe handles, without the streams that node:net puts on them.
  *
  * Guarantees: the one file that knows what is no public API of Node: `process.binding`, a server's `_handle`, the
- * `handle` option of a socket. All of it is looked for once, and tried; where a part is missing or of another shape,
+ * `handle` option of a socket, the state of one for datagrams. All of it is looked for once, and tried; where a part is missing or of another shape,
  * `handles` is undefined and the proxy stands on node:net alone, with the same verdicts and more work a connection.
  */
+import type { Socket as DatagramSocket } from "node:dgram"
 import { type Server, Socket } from "node:net"
 
 /** A connection of the kernel's, as libuv has it. Methods answer 0, or a negative error number. */
@@ -116,6 +117,24 @@ export function listeningHandle(server: Server): ListeningHandle | undefined {
   const known =
     typeof handle?.onconnection === "function" && methods.every((name) => typeof handle[name] === "function")
   return known ? (handle as ListeningHandle) : undefined
+}
+
+/** Reading datagrams, which node:dgram does for as long as a socket is bound: unread ones are the kernel's to drop. */
+export interface Receiving {
+  pause(): void
+  resume(): void
+}
+interface DatagramState {
+  readonly handle?: { recvStop?(): number; recvStart?(): number } | null
+}
+
+export function receivingOf(socket: DatagramSocket): Receiving | undefined {
+  const key = Object.getOwnPropertySymbols(socket).find(({ description }) => description === "state symbol")
+  const state = key === undefined ? undefined : (socket as unknown as Record<symbol, DatagramState | undefined>)[key]
+  const { handle } = state ?? {}
+  if (typeof handle?.recvStop !== "function" || typeof handle.recvStart !== "function") return undefined
+  // A socket that was closed meanwhile has no handle any more.
+  return { pause: () => void state?.handle?.recvStop?.(), resume: () => void state?.handle?.recvStart?.() }
 }
 
 /** The handle beneath a socket, if it is one of those above. */

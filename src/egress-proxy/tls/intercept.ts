@@ -69,8 +69,9 @@ export interface InterceptLimits {
   readonly idleMs: number
   /** upstream TLS handshake */
   readonly handshakeMs: number
-  /** requests read ahead of their responses */
+  /** requests read ahead of their responses, and bytes of their heads → the connection is closed */
   readonly pipelined: number
+  readonly pipelinedBytes: number
   /** a body up to this size is searched whole before anything goes upstream */
   readonly heldBodyBytes: number
   /** bytes worked on in one turn of the event loop, where the caller gives no turns */
@@ -85,6 +86,7 @@ export const interceptLimits: InterceptLimits = Object.freeze({
   idleMs: 120_000,
   handshakeMs: 15_000,
   pipelined: 32,
+  pipelinedBytes: 131_072,
   heldBodyBytes: 65_536,
   turnBytes: 65_536,
   requestCost: 4_096,
@@ -129,6 +131,7 @@ export function interceptTls(options: InterceptOptions): Interception {
   let secured = false
   let used = false
   let open = 0
+  let ahead = 0
   let refused = false
   let deadline: NodeJS.Timeout | undefined
   const watch = (): void => {
@@ -181,7 +184,7 @@ export function interceptTls(options: InterceptOptions): Interception {
   const spellings = options.substitutions.spellingsFor(name)
 
   const serve = async (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> => {
-    await turns.next(request.rawHeaders.reduce((sum, text) => sum + text.length, limits.requestCost))
+    await turns.next(limits.requestCost + sizeOf(request))
     // What was sent ahead of a refusal is not looked at: the connection ends with it.
     if (response.destroyed || refused) return
     const head = judge(request, false)
@@ -208,7 +211,9 @@ export function interceptTls(options: InterceptOptions): Interception {
     clearTimeout(deadline)
     used = true
     open += 1
-    if (open > limits.pipelined) {
+    const bytes = sizeOf(request)
+    ahead += bytes
+    if (open > limits.pipelined || (open > 1 && ahead > limits.pipelinedBytes)) {
       tls.destroy()
       return
     }
@@ -217,6 +222,7 @@ export function interceptTls(options: InterceptOptions): Interception {
       if (answered) return
       answered = true
       open -= 1
+      ahead -= bytes
       if (open === 0 && !tls.destroyed) watch()
     }
     response.once("finish", onAnswered)
@@ -307,6 +313,10 @@ export function interceptTls(options: InterceptOptions): Interception {
     },
   }
 }
+
+/** what a head comes to, about */
+const sizeOf = ({ url = "", rawHeaders }: IncomingMessage): number =>
+  rawHeaders.reduce((sum, text) => sum + text.length, url.length)
 
 /** A context takes longer to make than a leaf; it goes when its leaf does. */
 const contexts = new WeakMap<Leaf, SecureContext>()

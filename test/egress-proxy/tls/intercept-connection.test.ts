@@ -259,4 +259,15 @@ describe("the connection", () => {
     const { raw } = await world({ upstreamPort: upstream.port, options: { limits: { pipelined: 4 } } })
     expect(await raw(`GET / HTTP/1.1\r\nHost: ${name}\r\n\r\n`.repeat(5))).toBe("")
   })
+
+  it("ends when more bytes of heads are read ahead than allowed, and not for one head", async () => {
+    const upstream = await upstreamServer((_, response) => void response.end("whole"))
+    const { raw } = await world({ upstreamPort: upstream.port, options: { limits: { pipelinedBytes: 1_000 } } })
+    const head = (bytes: number, rest = ""): string =>
+      `GET / HTTP/1.1\r\nHost: ${name}\r\nX: ${"x".repeat(bytes)}\r\n${rest}\r\n`
+    const last = "Connection: close\r\n"
+    expect(await raw(head(2_000, last))).toContain("whole")
+    expect((await raw(head(400) + head(400, last))).match(/whole/g)).toHaveLength(2)
+    expect(await raw(head(600) + head(600, last))).not.toContain("whole")
+  })
 })
