@@ -2,7 +2,9 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSyn
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { recoverWorkspace } from "../../../src/sandbox/effects/commit/recover.ts"
-import { lsetxattr } from "../../../src/sandbox/syscalls.ts"
+import { errorCode } from "../../../src/sandbox/effects/beneath.ts"
+import { readWriteSet } from "../../../src/sandbox/effects/read.ts"
+import { llistxattr, lsetxattr } from "../../../src/sandbox/syscalls.ts"
 import { PlainLayers } from "./fixtures/plain-layer.ts"
 import { listTree } from "./fixtures/tree.ts"
 
@@ -178,6 +180,29 @@ describe("extended attributes", () => {
     expect(tree.find((line) => line.startsWith("b "))).toContain("user.added=746f6f")
     expect(tree.find((line) => line.startsWith("b "))).not.toContain("user.gone")
   })
+  it.each(["security.overlay.opaque", "security.made.up"])(
+    "of the system's own are neither an effect nor carried: %s",
+    async (name) => {
+      using layers = new PlainLayers(files)
+      const commit = layers.begin({ a: "A", b: "b", "d/x": "1", "new/deep": "2" })
+      const upper = join(layers.base, "upper-0")
+      try {
+        // As root; on Debian 12's kernel as anybody.
+        for (const path of ["a", "b", "d", "new", "new/deep"]) lsetxattr(join(upper, path), name, Buffer.from("y"))
+      } catch (error) {
+        if (errorCode(error) !== "EPERM" && errorCode(error) !== "EOPNOTSUPP") throw error
+        return
+      }
+      const { effects } = await readWriteSet({ lower: layers.workspace, upper, xattrPrefix: "user" })
+      expect(effects.filter(({ kind }) => kind === "xattr")).toEqual([])
+      expect(await commit()).toEqual({ ok: true })
+      const carried = ["", "a", "b", "d", "d/x", "d/y", "new", "new/deep"].filter((path) =>
+        llistxattr(join(layers.workspace, path)).includes(name),
+      )
+      expect(carried).toEqual([])
+      expect(readFileSync(join(layers.workspace, "new/deep"), "utf8")).toBe("2")
+    },
+  )
   it("are put back when the commit fails", async () => {
     using layers = new PlainLayers(files)
     lsetxattr(join(layers.workspace, "b"), "user.gone", Buffer.from("old"))
