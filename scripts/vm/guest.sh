@@ -4,7 +4,8 @@
 # begins with the run's own token.
 #
 # WHO: root; plain (an ordinary user whose control group is not its own); delegated (the same user in a service of its
-# own manager, whose groups are).
+# own manager, whose groups are); unit (the same user in a service of the system's manager, whose own group is its own, and
+# nothing beside it).
 stty -F /dev/ttyS1 raw -echo 2>/dev/null
 cd /house || exit 1
 read -r token < vm/token
@@ -27,10 +28,14 @@ as() {
         XDG_RUNTIME_DIR=/run/user/1000 systemd-run --user --pipe --wait --collect --quiet -p Delegate=yes \
         -E PATH="$PATH" -E CI=1 -E NO_COLOR=1 -E TERM=dumb --working-directory=/house timeout -k 10 "$seconds" sh -c "$command"
       ;;
+    unit)
+      systemd-run --uid=tester --pipe --wait --collect --quiet -p Delegate=yes -E HOME=/home/tester -E USER=tester \
+        -E PATH="$PATH" -E CI=1 -E NO_COLOR=1 -E TERM=dumb --working-directory=/house timeout -k 10 "$seconds" sh -c "$command"
+      ;;
   esac
 }
 
-mkdir -p node_modules/.vite && chmod 1777 node_modules/.vite
+mkdir -p node_modules/.vite node_modules/.vitest-cache && chmod 1777 node_modules/.vite node_modules/.vitest-cache
 say "booted kernel $(uname -r), $(stat -fc %T /sys/fs/cgroup)"
 tab=$(printf '\t')
 while IFS="$tab" read -r who seconds name command; do

@@ -16,6 +16,7 @@ const GROUPS = {
   root: '.state == "enforced" and (.evidence | startswith("cgroup v2: memory, pids"))',
   plain: '.state == "absent" and (.fix | contains("Delegate=yes"))',
   delegated: '.state == "enforced" and (.evidence | startswith("cgroup v2: memory, pids"))',
+  unit: '.state == "enforced" and (.evidence | startswith("cgroup v2: memory, pids"))',
 }
 
 const STEPS = [
@@ -26,7 +27,7 @@ const STEPS = [
   { name: "calls", minutes: 40, command: vitest("test/e2e/host-call.test.ts") },
 ]
 
-export const users = /** @type {const} */ (["root", "plain", "delegated"])
+export const users = /** @type {const} */ (["root", "plain", "delegated", "unit"])
 
 /**
  * @param {readonly string[]} as

@@ -1,9 +1,10 @@
 /**
- * `npm run test:vm [-- --as root,plain,delegated] [--only doctor,tour,…] [--cpus N] [--verbose]`: the tests that depend on the
- * machine, on Debian's own kernel with systemd and cgroup v2, in an emulated machine, from a copy of this work tree.
+ * `npm run test:vm [-- --as root,plain,delegated,unit] [--only doctor,tour,…] [--cpus N] [--verbose]`: the tests that depend on
+ * the machine, on Debian's own kernel with systemd and cgroup v2, in an emulated machine, from a copy of this work tree.
  *
- * Guarantees: doctor, limits, escapes and crashes as root, as an ordinary user and as one with delegated groups; the
- * last line reads `N passed, N failed`; fails if a step failed, is missing, or the machine did not end by itself.
+ * Guarantees: doctor, limits, escapes and crashes as root, as an ordinary user, as one with delegated groups and as one
+ * in a system unit with `Delegate=yes`; the last line reads `N passed, N failed`; fails if a step failed, is missing, or
+ * the machine did not end by itself.
  * Assumes: root (for debootstrap, the first time), qemu-system-x86, debootstrap, e2fsprogs; half an hour.
  */
 import { randomBytes } from "node:crypto"
@@ -18,7 +19,7 @@ import { planOf, users } from "./plan.mjs"
 
 const { values } = parseArgs({
   options: {
-    as: { type: "string", default: "root,plain,delegated" },
+    as: { type: "string", default: "root,plain,delegated,unit" },
     only: { type: "string", default: "" },
     cpus: { type: "string", default: "2" },
     memory: { type: "string", default: "3072" },

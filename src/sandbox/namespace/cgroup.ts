@@ -50,7 +50,7 @@ interface Mounted {
 }
 
 /** Every cgroup mount with this process's own place in it. */
-const findMounts = (mountinfo: string, selfCgroup: string): Mounted[] => {
+export const findMounts = (mountinfo: string, selfCgroup: string): Mounted[] => {
   const own = new Map<string, string>()
   for (const line of selfCgroup.split("\n")) {
     const [, names, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? []
@@ -87,6 +87,7 @@ const findMounts = (mountinfo: string, selfCgroup: string): Mounted[] => {
   return mounts
 }
 
+export const controllersWanted: readonly string[] = ["memory", "pids", "cpu"]
 const prefix = "caisson-"
 const removeTree = (dir: string): void => {
   try {
@@ -133,7 +134,7 @@ const readCounter = (file: string, key: string): number => {
     return 0
   }
 }
-const readProcesses = (dir: string): number[] =>
+export const readProcesses = (dir: string): number[] =>
   readFileSync(join(dir, "cgroup.procs"), "utf8")
     .split("\n")
     .filter((line) => line !== "")
@@ -209,7 +210,7 @@ const createV2 = (mount: Mounted, hostName: string, isDead: IsDead): Groups | st
   // A group that hands controllers down may hold no process itself, so ours goes beside our own, not below it.
   const isRoot = !existsSync(join(mount.path, "cgroup.type"))
   const parent = isRoot ? mount.path : dirname(mount.path)
-  const wanted = ["memory", "pids", "cpu"]
+  const wanted = controllersWanted
   try {
     sweep(parent, isDead)
     const handedDown = (dir: string): string[] =>

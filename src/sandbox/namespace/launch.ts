@@ -18,6 +18,7 @@ import { holdUsers } from "../identities.ts"
 import { removeGroups } from "./cgroup.ts"
 import { Conversation, LauncherGone } from "./conversation.ts"
 import { mountBase } from "./mount-base.ts"
+import { makeRoomForGroups } from "./own-group.ts"
 import type {
   Answer,
   LauncherFacts,
@@ -75,6 +76,7 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
     }
   }
   const uid = process.getuid?.() ?? 0
+  makeRoomForGroups(uid)
   const base = mountBase(data, uid)
   if (!base.ok) return { ok: false, control: "launcher", message: base.message, fix: base.fix }
   const store = openLayerStore(data)
