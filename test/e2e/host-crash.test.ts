@@ -2,18 +2,10 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { setTimeout as pause } from "node:timers/promises"
 import { expect, it } from "vitest"
 import { createHost, readReceipts, verifyChain } from "../../src/host/index.ts"
+import { until } from "../support/sealed.ts"
 import { digestOfFolder, fixtureTools, openFolder } from "./host-world.ts"
-
-const until = async (what: () => boolean): Promise<void> => {
-  for (let tries = 0; tries < 4_000; tries += 1) {
-    if (what()) return
-    await pause(25)
-  }
-  throw new Error("the condition never held")
-}
 
 /** Processes whose command line holds the text. */
 const running = (text: string): string[] =>
@@ -40,11 +32,15 @@ it("a host killed in the middle of a call leaves the workspace as it was, no pro
     await until(
       () =>
         readdirSync(join(data, "calls")).some((name) => name.endsWith(".json")) && running("act.pl\0sleep").length > 0,
+      "the tool runs",
     )
     const [marker] = readdirSync(join(data, "calls"))
     child.kill("SIGKILL")
     await once(child, "close")
-    await until(() => running("act.pl\0sleep").length === 0 && running(data).length === 0)
+    await until(
+      () => running("act.pl\0sleep").length === 0 && running(data).length === 0,
+      "nothing of the killed host is alive",
+    )
     expect(digestOfFolder(workspace)).toBe(before)
 
     await using host = await createHost({ data, manifests: [fixtureTools] })
@@ -74,15 +70,23 @@ it("closing a host waits for calls under way and refuses calls from then on", as
   mkdirSync(join(folder, "work/notes"), { recursive: true })
   try {
     const host = await createHost({ data: join(folder, "data"), manifests: [fixtureTools] })
-    const running = host.call({
-      tool: "fixture.act",
-      input: { verb: "write", args: ["notes/a.txt", "x"] },
-      workspace: join(folder, "work"),
-      approve: true,
-    })
+    // Closed while the call waits for its approval: what is left to do takes no time on any machine.
+    const asked = Promise.withResolvers<void>()
+    const answer = Promise.withResolvers<boolean>()
+    const approve = (): Promise<boolean> => {
+      asked.resolve()
+      return answer.promise
+    }
+    const running = host.call(
+      { tool: "fixture.act", input: { verb: "write", args: ["notes/a.txt", "x"] }, workspace: join(folder, "work") },
+      { approve },
+    )
+    await Promise.race([asked.promise, running])
     const closing = host.close()
     await expect(host.call({ tool: "fixture.act" })).rejects.toThrow("closed")
-    expect(await running).toMatchObject({ ok: true })
+    answer.resolve(true)
+    const ended = await running
+    expect(ended, JSON.stringify(ended)).toMatchObject({ ok: true })
     await closing
     expect(await verifyChain(join(folder, "data"))).toMatchObject({ ok: true, entries: 1 })
   } finally {
