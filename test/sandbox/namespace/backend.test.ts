@@ -1,10 +1,11 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync, existsSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync, existsSync } from "node:fs"
 import { connect } from "node:net"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest"
+import { sweepLayers } from "../../../src/sandbox/layers/store.ts"
 import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
 import {
   commandOf,
@@ -353,6 +354,10 @@ describe("when something dies", () => {
     await until(() => stillAlive(ours).length === 0, "every process of the killed host is gone")
     expect(strayMounts(data, workspace)).toEqual([])
     expect(fingerprint(workspace)).toBe(was)
+    // What the next host does as it starts.
+    await sweepLayers(join(data, "layers"))
+    const left = readdirSync(join(data, "layers")).filter((name) => !name.startsWith(`${process.pid}-`))
+    expect(left).toEqual([])
   })
 })
 
