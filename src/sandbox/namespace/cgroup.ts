@@ -9,6 +9,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
+import { LAUNCHER } from "./limits.ts"
 
 export interface GroupLimits {
   readonly memoryBytes: number
@@ -98,11 +99,9 @@ const removeTree = (dir: string): void => {
     // Busy (a live host's) or gone already: the next start sweeps again.
   }
 }
-/** How long a killed tree may take to leave its group: on a busy machine seconds. Then the next start sweeps it. */
-const emptyWithinMs = 10_000
 /** Remove a host's groups once their last process is gone, which the kernel may take a moment over. */
 export const removeGroups = async (folders: readonly string[]): Promise<void> => {
-  const end = Date.now() + emptyWithinMs
+  const end = Date.now() + LAUNCHER.groupEmptyMs
   for (let pause = 5; ; pause = Math.min(pause * 2, 100)) {
     const left = folders.filter((folder) => existsSync(folder))
     if (left.length === 0) return

@@ -5,13 +5,11 @@
  * so long that it hangs. While something is open it is asked for a sign of life, so a long run is not silence, and signs
  * are counted instead of timed, so that neither a busy host nor a suspended machine takes a live launcher for dead.
  */
+import { LAUNCHER } from "./limits.ts"
 import type { Answer, Request, RequestMessage } from "./protocol.ts"
 
 /** The launcher was gone before it could be asked: nothing of the request was done. */
 export class LauncherGone extends Error {}
-
-/** How often a sign of life is asked for, and how many may stay out: a disk can hold a live launcher up for long. */
-export const SIGNS = { everyMs: 30_000, missed: 4 } as const
 
 interface Open {
   readonly resolve: (answer: Answer) => void
@@ -77,10 +75,10 @@ export class Conversation {
   #begin(): void {
     this.#missed = 0
     this.#options.whenBusy(true)
-    this.#signs ??= setInterval(() => this.#look(), this.#options.everyMs ?? SIGNS.everyMs).unref()
+    this.#signs ??= setInterval(() => this.#look(), this.#options.everyMs ?? LAUNCHER.signMs).unref()
   }
   #look(): void {
-    if (this.#missed >= SIGNS.missed) {
+    if (this.#missed >= LAUNCHER.signsMissed) {
       this.end(new Error("the sandbox launcher hangs: it gave no sign of life"))
       this.#options.whenSilent()
       return

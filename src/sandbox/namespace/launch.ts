@@ -17,6 +17,7 @@ import { openLayerStore } from "../layers/store.ts"
 import { holdUsers } from "../identities.ts"
 import { removeGroups } from "./cgroup.ts"
 import { Conversation, LauncherGone } from "./conversation.ts"
+import { LAUNCHER } from "./limits.ts"
 import { mountBase } from "./mount-base.ts"
 import { makeRoomForGroups } from "./own-group.ts"
 import type {
@@ -32,9 +33,6 @@ import { bwrapPath } from "./sealed-run.ts"
 import { killedTooSoon, namespaceTrouble } from "./trouble.ts"
 
 export type Handle = Server | UdpSocket
-
-/** Node takes a second to start on a slow machine; one that needs longer than this hangs. */
-const readyWithinMs = 60_000
 
 const needed: readonly { readonly path: string; readonly from: string }[] = [
   { path: bwrapPath, from: "bubblewrap" },
@@ -195,10 +193,10 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
         resolve({
           ok: false,
           control: "launcher",
-          message: `the sandbox launcher did not get ready within ${readyWithinMs} ms`,
+          message: `the sandbox launcher did not get ready within ${LAUNCHER.readyMs} ms`,
           fix: "look for what holds the machine up (`dmesg`, load), then run it again",
         }),
-      readyWithinMs,
+      LAUNCHER.readyMs,
     )
     void gone.then(() => clearTimeout(late))
     child.on("message", (raw, handle) => {

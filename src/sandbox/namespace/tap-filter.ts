@@ -6,6 +6,7 @@
  */
 import type { NetworkChannelSpec } from "../backend.ts"
 import { assemble, type Instruction, jump, statement } from "../classic-bpf.ts"
+import { TAPS } from "./limits.ts"
 
 const [loadWord, loadByte, loadHeaderLength, loadByteBehind, loadHalfBehind, loadHalf] = [
   0x20, 0x30, 0xb1, 0x50, 0x48, 0x28,
@@ -15,8 +16,6 @@ const [and, isEqual, answer] = [0x54, 0x15, 0x06]
 const NETWORK_HEADER = 0xfff00000
 const [SYN, SYN_ACK] = [0x02, 0x12]
 const DNS = 53
-/** A filter is charged to the socket; ports beyond these are shown and judged afterwards. */
-const maxPorts = 256
 
 const show = statement(answer, 0xffff)
 const skip = statement(answer, 0)
@@ -27,7 +26,7 @@ export type Transport = "tcp" | "udp"
 
 /** An IPv4 tap sees the packet from its header on. */
 export const filterV4 = (transport: Transport, network: NetworkChannelSpec | "none"): Buffer => {
-  const served = network === "none" || transport === "udp" ? [] : network.transparentPorts.slice(0, maxPorts)
+  const served = network === "none" || transport === "udp" ? [] : network.transparentPorts.slice(0, TAPS.filteredPorts)
   const names = transport === "udp" && (network === "none" || !network.dns)
   const opens =
     transport === "tcp" ? [statement(loadByteBehind, 13), statement(and, SYN_ACK), ...skipUnless(isEqual, SYN)] : []

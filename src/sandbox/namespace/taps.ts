@@ -24,6 +24,7 @@ import {
   socket,
 } from "../sockets.ts"
 import { SyscallError } from "../syscalls.ts"
+import { TAPS } from "./limits.ts"
 import { filterV4, filterV6 } from "./tap-filter.ts"
 
 const SO_RCVBUF = 8
@@ -32,13 +33,6 @@ const IPPROTO_UDP = 17
 const IPPROTO_IPV6 = 41
 const IPV6_RECVPKTINFO = 49
 const IPV6_PKTINFO = 50
-
-/** Targets that one call's record names; attempts at further ones are counted together. */
-export const maxTargets = 256
-/** How often the taps are emptied while a call runs. */
-const drainMs = 25
-/** Packets taken from one tap in one go; the rest waits for the next, so that a flood does not hold up other calls. */
-const maxPerTurn = 2048
 
 export interface Attempt {
   readonly protocol: "tcp" | "udp"
@@ -88,11 +82,9 @@ const readV6 =
     return attempt(protocol, `[${address}]`, data)
   }
 
-const tapBufferBytes = 256 * 1024
-
 const openTap = (family: number, protocol: number, filter: Buffer): number => {
   const tap = socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol)
-  setsockopt(tap, SOL_SOCKET, SO_RCVBUF, tapBufferBytes)
+  setsockopt(tap, SOL_SOCKET, SO_RCVBUF, TAPS.bufferBytes)
   attachSocketFilter(tap, filter)
   if (family === AF_INET6) setsockopt(tap, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1)
   return tap
@@ -132,12 +124,12 @@ export const openTaps = (ipv6: boolean): Taps => {
     const key = `${attempt.protocol} ${attempt.address} ${attempt.port} ${attempt.name ?? ""}`
     const known = named.get(key)
     if (known !== undefined) known.count += 1
-    else if (named.size < maxTargets) named.set(key, { attempt, count: 1 })
+    else if (named.size < TAPS.targets) named.set(key, { attempt, count: 1 })
     else unnamed += 1
   }
   const drain = (): void => {
     for (const { tap, read } of taps) {
-      for (let turn = 0; turn < maxPerTurn; turn += 1) {
+      for (let turn = 0; turn < TAPS.perTurn; turn += 1) {
         try {
           const attempt = read(tap)
           if (attempt === undefined) unnamed += 1
@@ -159,7 +151,7 @@ export const openTaps = (ipv6: boolean): Taps => {
     watch(network) {
       attachSocketFilter(v4.tcp, filterV4("tcp", network))
       attachSocketFilter(v4.udp, filterV4("udp", network))
-      draining ??= setInterval(drain, drainMs).unref()
+      draining ??= setInterval(drain, TAPS.drainMs).unref()
     },
     read() {
       stop()

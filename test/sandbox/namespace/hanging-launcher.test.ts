@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
-import { Conversation, SIGNS } from "../../../src/sandbox/namespace/conversation.ts"
+import { Conversation } from "../../../src/sandbox/namespace/conversation.ts"
 import { launch } from "../../../src/sandbox/namespace/launch.ts"
+import { LAUNCHER } from "../../../src/sandbox/namespace/limits.ts"
 import type { RequestMessage } from "../../../src/sandbox/namespace/protocol.ts"
 import { descendants, profileOf, removeFolder, stillAlive, temporaryFolder, until } from "../../support/sealed.ts"
 
@@ -46,12 +47,12 @@ test("a launcher that is busy with one long request and gives signs is left alon
     whenSilent,
   })
   const asked = conversation.ask({ op: "commit", sandbox: 1 })
-  await vi.advanceTimersByTimeAsync(SIGNS.everyMs * SIGNS.missed * 10)
+  await vi.advanceTimersByTimeAsync(LAUNCHER.signMs * LAUNCHER.signsMissed * 10)
   expect(whenSilent).not.toHaveBeenCalled()
   conversation.answer(sent[0]?.id as number, { ok: true })
   await expect(asked).resolves.toEqual({ ok: true })
   const signs = sent.length
-  await vi.advanceTimersByTimeAsync(SIGNS.everyMs * 2)
+  await vi.advanceTimersByTimeAsync(LAUNCHER.signMs * 2)
   expect(sent).toHaveLength(signs)
   expect(busy).toEqual([true, false])
 })
