@@ -157,8 +157,8 @@ export const controls: readonly Control[] = [
       layers("slot.ts", "MS.NOSUID | MS.NODEV | MS.NOEXEC", "MS.NOSUID | MS.NODEV"),
       {
         file: "layers/overlay.ts",
-        find: "MS.NOSUID | MS.NODEV | MS.NOEXEC, all)",
-        replace: "MS.NOSUID | MS.NODEV, all)",
+        find: "merged, MS.NOSUID | MS.NODEV | MS.NOEXEC,",
+        replace: "merged, MS.NOSUID | MS.NODEV,",
       },
     ],
     reddens: [
