@@ -7,7 +7,6 @@
  * itself. The
  * sweep's timer stops soon after the last one is closed and never holds the process.
  */
-import type { Socket } from "node:net"
 import type { BudgetMeter, BudgetName } from "./budgets.ts"
 import { attempt } from "./boundary.ts"
 import { abort, type Endpoint, hasBrokenOff, written } from "./endpoint.ts"
@@ -18,8 +17,6 @@ export interface Passage {
   /** Counts bytes on their way; false: they must not go on, the passage has been cut. */
   out(bytes: number): boolean
   in(bytes: number): boolean
-  /** From now on bytes are read off the upstream socket, within half a second, instead of being counted one by one. */
-  countBySocket(socket: Socket): void
   /** Ends it and both its ends at once. */
   cut(): void
   /** The exchange or tunnel is over; its ends are the caller's again. */
@@ -77,7 +74,6 @@ class OpenPassage implements Passage {
   readonly #meter: BudgetMeter
   readonly #forget: (passage: OpenPassage) => void
   /** what went over a socket that is not counted chunk by chunk */
-  #polled: { readonly socket: Socket; out: number; in: number } | undefined
 
   constructor(generation: number, options: PassageOptions, meter: BudgetMeter, forget: (passage: OpenPassage) => void) {
     this.generation = generation
@@ -94,10 +90,6 @@ class OpenPassage implements Passage {
     return this.#passes(this.#meter.bytesIn(this.#options.budgets(), bytes))
   }
 
-  countBySocket(socket: Socket): void {
-    this.#polled = { socket, out: socket.bytesWritten, in: socket.bytesRead }
-  }
-
   cut(): void {
     if (this.finished) return
     this.finish()
@@ -107,14 +99,12 @@ class OpenPassage implements Passage {
 
   finish(): void {
     if (this.finished) return
-    this.#poll()
     this.finished = true
     this.#forget(this)
   }
 
   /** Cuts it when an end broke off unseen, and when nothing has passed, or one end has taken nothing, for too long. */
   check(now: number): void {
-    this.#poll()
     if (this.finished) return
     const { client, upstream, budgets, stalledMs = Number.POSITIVE_INFINITY, onIdle } = this.#options
     if (hasBrokenOff(client) || hasBrokenOff(upstream)) return this.cut()
@@ -141,16 +131,6 @@ class OpenPassage implements Passage {
       abort(this.#options.upstream)
     }
     return false
-  }
-
-  #poll(): void {
-    if (this.#polled === undefined || this.finished) return
-    const { bytesWritten, bytesRead } = this.#polled.socket
-    const [out, into] = [bytesWritten - this.#polled.out, bytesRead - this.#polled.in]
-    this.#polled.out = bytesWritten
-    this.#polled.in = bytesRead
-    if (out > 0 && !this.out(out)) return
-    if (into > 0) this.in(into)
   }
 }
 

@@ -28,8 +28,13 @@ export const openCall = (data: string, call: string, tool: string): Disposable =
   renameSync(`${file}.new`, file)
   return {
     [Symbol.dispose]: () => {
-      rmSync(file, { force: true })
-      closeSync(fd)
+      try {
+        rmSync(file, { force: true })
+      } catch {
+        // How the call ended is on record by now; a marker that stays is closed by the next host, as unknown.
+      } finally {
+        closeSync(fd)
+      }
     },
   }
 }

@@ -584,3 +584,14 @@ describe("a call whose host was killed", () => {
     expect(readdirSync(join(data, "calls"))).toEqual(["01JLIVE.json"])
   })
 })
+
+it("a call whose marker cannot be removed ends as it ended all the same", () => {
+  const place = worldOf()
+  made.push(place)
+  const { data } = place.core
+  const open = openCall(data, "01JSTUCK", "notes.append")
+  const marker = join(data, "calls", "01JSTUCK.json")
+  rmSync(marker)
+  mkdirSync(join(marker, "in-the-way"), { recursive: true })
+  expect(() => open[Symbol.dispose]()).not.toThrow()
+})
