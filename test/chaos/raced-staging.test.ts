@@ -14,13 +14,13 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { describe, expect, it } from "vitest"
+import { expect, it } from "vitest"
+import { describeNeeding, noRoot } from "../support/needing.ts"
 import { commitLayer } from "../../src/sandbox/effects/commit/commit-layer.ts"
 import { recoverWorkspace } from "../../src/sandbox/effects/commit/recover.ts"
 import { OWNER, OWNER_GROUP } from "../sandbox/effects/fixtures/workspaces.ts"
 
 const NEVER = { sinceNs: String(2n ** 62n) }
-const isRoot = process.getuid?.() === 0
 const ROUNDS = 600
 const SWAPS = 60
 
@@ -49,7 +49,7 @@ const racer = `
     }
   }`
 
-describe.skipIf(!isRoot)("a workspace of another user's, on another file system than the data folder", () => {
+describeNeeding("a workspace of another user's, on another file system than the data folder", noRoot, () => {
   it("gives that user nothing of root's, however the folders of a commit are swapped while it is made", {
     timeout: 300_000,
   }, async () => {

@@ -3,7 +3,8 @@
  * and of the way their connections end, is judged by them.
  */
 import { spawn } from "node:child_process"
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest"
+import { describeNeeding } from "../support/needing.ts"
 import { createEgressProxy, type EgressProxy } from "../../src/egress-proxy/index.ts"
 import type { Verdict } from "../../src/egress-proxy/types.ts"
 import { ensurePrograms } from "../support/servers/packages.ts"
@@ -46,7 +47,7 @@ const run = (program: string, ...args: readonly string[]): Promise<Ran> =>
   })
 
 const noCurl = ensurePrograms({ curl: "curl" })
-describe.skipIf(noCurl !== undefined)(`curl${noCurl === undefined ? "" : ` (skipped: ${noCurl})`}`, () => {
+describeNeeding("curl", noCurl, () => {
   const curl = (...args: readonly string[]) => run("/usr/bin/curl", "-sS", "-m", "30", "-x", proxy.url ?? "", ...args)
 
   it("--http2 offers h2c on plain HTTP and is served", async () => {

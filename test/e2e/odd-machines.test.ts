@@ -3,7 +3,8 @@ import { execFile } from "node:child_process"
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { afterEach, beforeEach, describe, expect, test } from "vitest"
+import { afterEach, beforeEach, expect, test } from "vitest"
+import { describeNeeding, noRoot } from "../support/needing.ts"
 import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
 import { mountBase } from "../../src/sandbox/namespace/mount-base.ts"
 import type { Envelope } from "../../src/host/types.ts"
@@ -41,7 +42,7 @@ test.for(["027", "077"])("a call runs under umask %s", async (mask) => {
   expect(await callIn(`umask ${mask}`)).toMatchObject({ ok: true, value: [{ a: 1 }] })
 })
 
-describe.runIf(asRoot)("folders that others mount things on", () => {
+describeNeeding("folders that others mount things on", noRoot, () => {
   test.for(["/srv", "/mnt", "/opt", "/media"])("a workspace below %s is served", async (parent) => {
     const own = join(parent, `caisson-odd-${process.pid}`)
     mkdirSync(own, { recursive: true })

@@ -5,6 +5,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSyn
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
+import { noRoot, testNeeding } from "../support/needing.ts"
 import { openLayerStore, sweepLayers } from "../../src/sandbox/layers/store.ts"
 import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
 import { MNT_DETACH, mount, umount } from "../../src/sandbox/syscalls.ts"
@@ -59,7 +60,7 @@ describe("a sweep", () => {
     await live.dispose()
     expect(existsSync(place)).toBe(false)
   })
-  test.runIf(process.getuid?.() === 0)("crosses no mount", async () => {
+  testNeeding("crosses no mount", noRoot, async () => {
     const point = join(folder, "data/layers/dead/mounted")
     mkdirSync(point, { recursive: true })
     mount("tmpfs", point, "tmpfs", 0, null)
@@ -73,8 +74,9 @@ describe("a sweep", () => {
   })
 })
 
-test.runIf(process.getuid?.() === 0)(
+testNeeding(
   "a data folder on a disk that holds no layers serves calls from memory, within their limit of it, and doctor says so",
+  noRoot,
   async () => {
     const [lower, upper, work, data] = ["lower", "upper", "work", "on-overlay"].map((name) => join(folder, name)) as [
       string,

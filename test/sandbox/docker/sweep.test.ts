@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
+import { noRoot, testNeeding } from "../../support/needing.ts"
 import { sweepGrounds } from "../../../src/sandbox/docker/ground.ts"
 import { mount, umount } from "../../../src/sandbox/syscalls.ts"
 import { openFolder, openWorld } from "../../e2e/host-world.ts"
@@ -22,7 +23,7 @@ const litter = (parent: string, precious: string): void => {
 }
 
 describe("a sweep of dead hosts' folders", () => {
-  it.skipIf(process.getuid?.() !== 0)("removes what it may, follows no link, and goes into no mount", () => {
+  testNeeding("removes what it may, follows no link, and goes into no mount", noRoot, () => {
     const folder = openFolder()
     const [parent, precious] = [join(folder, "docker"), join(folder, "precious")]
     mkdirSync(precious)

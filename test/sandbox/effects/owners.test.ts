@@ -1,11 +1,11 @@
 import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
+import { describeNeeding, noRoot } from "../../support/needing.ts"
 import { listTree } from "./fixtures/tree.ts"
 import { modes, OWNER, Workspace } from "./fixtures/workspaces.ts"
 
 const ROOT = 0
-const isRoot = process.getuid?.() === 0
 
 /** A file of root's in a folder of the workspace's owner. */
 const rootsFile = (workspace: Workspace, name: string, mode: number): string => {
@@ -16,7 +16,7 @@ const rootsFile = (workspace: Workspace, name: string, mode: number): string => 
   return path
 }
 
-describe.skipIf(!isRoot)("a file of another user's in the workspace, committed by root", () => {
+describeNeeding("a file of another user's in the workspace, committed by root", noRoot, () => {
   const commit = (workspace: Workspace, run: string) =>
     workspace.layer({ mode: "root", run, commit: { dataDir: workspace.dataDir } }).result
 

@@ -3,6 +3,7 @@ import { once } from "node:events"
 import { writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { describe, expect, test } from "vitest"
+import { noRoot, testNeeding } from "../../support/needing.ts"
 import { OwnerMaps } from "../../../src/sandbox/layers/owner-maps.ts"
 
 const owner = { uid: 1000, gid: 1000 }
@@ -31,8 +32,9 @@ describe("a helper for id maps that does not do its work", () => {
   })
 })
 
-test.runIf(process.getuid?.() === 0)(
+testNeeding(
   "a machine out of user namespaces refuses one call, and serves the next once there is room again",
+  noRoot,
   async () => {
     const program = fileURLToPath(new URL("./fixtures/starved-owner-maps.ts", import.meta.url))
     // Root over every id of the machine in a namespace whose limits are its own.

@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest"
+import { noRoot, testNeeding } from "../../support/needing.ts"
 import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
 import { finish, groupsOf, prepared, removeFolder, temporaryFolder, until } from "../../support/sealed.ts"
 
@@ -188,7 +189,7 @@ thread = threading.Thread(target=take); thread.start(); thread.join()`,
     expect(exited.ending).toEqual({ by: "limit", limit: "disk" })
     expect(stdout).toBe("")
   })
-  test.runIf(process.getuid?.() === 0)("finds a deleted file behind sixty thousand other mappings", async () => {
+  testNeeding("finds a deleted file behind sixty thousand other mappings", noRoot, async () => {
     const hide = `import ctypes
 libc = ctypes.CDLL(None)
 libc.mmap.restype = ctypes.c_void_p

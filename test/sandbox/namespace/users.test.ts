@@ -1,11 +1,11 @@
 /** What the kernel counts per user is not another call's to use up. */
 import { execFileSync } from "node:child_process"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { noRoot, testNeeding } from "../../support/needing.ts"
 import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
 import { finish, prepared, removeFolder, runPython, temporaryFolder, until } from "../../support/sealed.ts"
 import { greedy, isSated, modest } from "../greedy.ts"
 
-const asRoot = process.getuid?.() === 0
 const data = temporaryFolder("data")
 const workspace = temporaryFolder("workspace")
 const backend = createNamespaceBackend({ data })
@@ -28,7 +28,7 @@ afterAll(async () => {
   removeFolder(workspace)
 })
 
-test.runIf(asRoot)("a call that takes every inotify instance leaves those of another call alone", async () => {
+testNeeding("a call that takes every inotify instance leaves those of another call alone", noRoot, async () => {
   for (const at of [backend, other])
     expect((await runPython(at, workspace, modest, { limits: { openFiles: 4096 } })).stdout).toBe("10\n")
 })
