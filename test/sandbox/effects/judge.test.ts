@@ -15,6 +15,25 @@ const undeclared = (policy: Partial<WritePolicy>, lines: readonly string[]): str
     .effects.filter((effect) => !effect.declared)
     .map((effect) => effect.path)
 
+/** Of sensitive names, as a file system that folds case or drops characters would take them. */
+const otherSpellings: string[] = [
+  ".Git/config",
+  ".GIT/hooks/x",
+  ".g\u200cit/config",
+  "git~1/config",
+  ".git./config",
+  ".git::$INDEX_ALLOCATION/config",
+  ".g\u0131t/config",
+  ".BashRC",
+  "bashrc~1",
+  "Claude.MD",
+  "\uff43laude.md",
+  "agent\u017f.md",
+  ".GitHub/Workflows/x.yml",
+  ".caisson-TX/x",
+  ".hu\ufeffsky/x",
+]
+
 describe("a write set", () => {
   it("is clean when it is empty, whatever the contract", () => {
     expect(judgeWrites({ mutates: [], fsDeny: ["**"] }, { effects: [], bytes: 0 }).verdict).toBe("clean")
@@ -162,40 +181,8 @@ describe("a write set", () => {
     [
       "spellings that a case-blind file system takes for the same",
       { mutates: ["/**"] },
-      [
-        ".Git/config",
-        ".GIT/hooks/x",
-        ".g\u200cit/config",
-        "git~1/config",
-        ".git./config",
-        ".git::$INDEX_ALLOCATION/config",
-        ".g\u0131t/config",
-        ".BashRC",
-        "bashrc~1",
-        "Claude.MD",
-        "\uff43laude.md",
-        "agent\u017f.md",
-        ".GitHub/Workflows/x.yml",
-        ".caisson-TX/x",
-        ".hu\ufeffsky/x",
-      ].map((path) => `create ${path}`),
-      [
-        ".Git/config",
-        ".GIT/hooks/x",
-        ".g\u200cit/config",
-        "git~1/config",
-        ".git./config",
-        ".git::$INDEX_ALLOCATION/config",
-        ".g\u0131t/config",
-        ".BashRC",
-        "bashrc~1",
-        "Claude.MD",
-        "\uff43laude.md",
-        "agent\u017f.md",
-        ".GitHub/Workflows/x.yml",
-        ".caisson-TX/x",
-        ".hu\ufeffsky/x",
-      ],
+      otherSpellings.map((path) => `create ${path}`),
+      otherSpellings,
     ],
     [
       "names that only begin alike",
