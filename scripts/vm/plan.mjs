@@ -14,7 +14,7 @@ const doctor = (evidence) =>
 
 const GROUPS = {
   root: '.state == "enforced" and (.evidence | startswith("cgroup v2: memory, pids"))',
-  plain: '.state == "absent" and (.fix | contains("Delegate=yes"))',
+  plain: '.state == "absent" and (.fix | contains("systemd-run --user") and contains("system unit"))',
   delegated: '.state == "enforced" and (.evidence | startswith("cgroup v2: memory, pids"))',
   unit: '.state == "enforced" and (.evidence | startswith("cgroup v2: memory, pids"))',
 }

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { ControlReport, ExitedSandbox, Limits, SandboxBackend, SandboxProfile } from "./backend.ts"
 import * as canaries from "./canaries.ts"
+import { delegate } from "./group-advice.ts"
 
 const perl = "/usr/bin/perl"
 const mebibyte = 1024 * 1024
@@ -46,9 +47,8 @@ const listen = (server: Server, target: { port: number; host: string } | { path:
 
 /** Advice where a control does not hold, by control. */
 const advice: Readonly<Record<string, string>> = {
-  "memory-limit":
-    "run as root, or give this user a delegated cgroup (`systemd-run --user --scope -p Delegate=yes caisson doctor`)",
-  "process-limit": "run as root or with a delegated cgroup",
+  "memory-limit": delegate,
+  "process-limit": delegate,
 }
 
 type RunCanary = (source: string, profile: SandboxProfile) => Promise<ExitedSandbox>

@@ -1,6 +1,7 @@
 /** What `doctor` says of this backend: the facts of the machine, then the canaries. */
 import type { ControlReport, SandboxBackend } from "../backend.ts"
 import { examine } from "../examine.ts"
+import { groupsReport } from "../group-advice.ts"
 import { placeReport } from "../layers/prove-place.ts"
 import type { Launched } from "./launch.ts"
 import type { Refusal } from "./protocol.ts"
@@ -12,22 +13,7 @@ export const examineControls = async (
   if ("ok" in launched)
     return [{ control: launched.control, state: "absent", evidence: launched.message, fix: launched.fix }]
   const { facts } = launched
-  const groups: ControlReport =
-    facts.groups === "none"
-      ? {
-          control: "cgroups",
-          state: "absent",
-          evidence: facts.groupsReason,
-          fix: "run as root, or give this user a delegated cgroup (`systemd-run --user --scope -p Delegate=yes caisson doctor`); memory is limited per process only",
-        }
-      : {
-          control: "cgroups",
-          state: "enforced",
-          evidence: `cgroup ${facts.groups}: ${Object.entries(facts.controllers)
-            .filter(([, there]) => there)
-            .map(([name]) => name)
-            .join(", ")}`,
-        }
+  const groups = { version: facts.groups, reason: facts.groupsReason, controllers: facts.controllers }
   const mode: ControlReport = {
     control: "namespaces",
     state: "enforced",
@@ -45,5 +31,5 @@ export const examineControls = async (
           : "sandboxes are this user's: calls can use up each other's inotify instances (half of the user's), pipe memory and keys",
         fix: facts.privileged ? "make /run/caisson-users a folder that only root can write" : "run as root",
       }
-  return [mode, apart, groups, placeReport(facts.layers), ...(await examine(backend))]
+  return [mode, apart, groupsReport(groups), placeReport(facts.layers), ...(await examine(backend))]
 }

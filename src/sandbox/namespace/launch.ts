@@ -185,7 +185,7 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
       resolve(
         endedBy === null
           ? { ok: false, control: "namespaces", ...namespaceTrouble(stderr.trim()) }
-          : { ok: false, control: "launcher", ...killedTooSoon(endedBy) },
+          : { ok: false, control: "launcher", ...killedTooSoon(endedBy, stderr.trim()) },
       ),
     )
     const late = setTimeout(

@@ -13,6 +13,7 @@ import { join } from "node:path"
 import type { CommitResult, Denial, Job, SandboxProfile } from "../backend.ts"
 import { denialsOf } from "../denials.ts"
 import { lookAt } from "../folder.ts"
+import { unmetLimit } from "../group-advice.ts"
 import {
   layerRefusal,
   type LayerTransactions,
@@ -206,21 +207,8 @@ class Launcher {
     }
   }
 
-  /** A limit that must hold, and does not on this machine. */
-  #unmet(profile: SandboxProfile): Refusal | undefined {
-    const { version, controllers, reason } = this.#groups
-    const fix =
-      "run as root, or give this user a delegated cgroup (systemd: `systemd-run --user --scope -p Delegate=yes caisson doctor`)"
-    const why = version === "none" ? reason : "the controller is missing"
-    if (profile.required.includes("memoryBytes") && !controllers.memory)
-      return refuse("memory-limit", `a memory limit for the whole process tree cannot be enforced: ${why}`, fix)
-    if (profile.required.includes("cpus") && !controllers.cpu)
-      return refuse("cpu-share", `a CPU share cannot be enforced: ${why}`, fix)
-    return undefined
-  }
-
   async prepare(profile: SandboxProfile): Promise<PrepareAnswer | Refusal> {
-    const unmet = this.#unmet(profile)
+    const unmet = unmetLimit(profile.required, this.#groups)
     if (unmet !== undefined) return unmet
     const [name] = Object.entries(profile.env).find(([name, value]) => unfit(name, value)) ?? []
     if (name !== undefined)

@@ -42,8 +42,8 @@ export const namespaceTrouble = (stderr: string): { message: string; fix: string
   }
 }
 
-/** Somebody's signal says nothing about what this machine can do. */
-export const killedTooSoon = (signal: string): { message: string; fix: string } => ({
-  message: `the sandbox launcher was killed (${signal}) before it was ready`,
-  fix: "call again; if it happens again, look in the kernel's log for the out-of-memory killer (`dmesg`)",
+/** Ended by a signal, which says nothing about what this machine can do: what it wrote last may say why. */
+export const killedTooSoon = (signal: string, stderr: string): { message: string; fix: string } => ({
+  message: `the sandbox launcher was ended (${signal}) before it was ready${stderr === "" ? "" : `: ${stderr}`}`,
+  fix: "call again; if it happens again, look in the kernel's log for the out-of-memory killer or a crash (`dmesg`)",
 })
