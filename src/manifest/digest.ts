@@ -5,7 +5,8 @@
  * written; keys are ordered by UTF-16 code units; numbers are written as ECMAScript writes them.
  * Assumes: a value that JSON can carry. Anything else (NaN, Infinity, bigint, functions, lone surrogates, cycles,
  * class instances such as Date or Map) is a bug of the caller and throws, because a digest over a guess is worse
- * than none. Members whose value is `undefined` are left out, as JSON.stringify does.
+ * than none (the npm package `canonicalize` writes a Map as `{}`). Members whose value is `undefined` are left out, as
+ * JSON.stringify does.
  */
 import { createHash } from "node:crypto"
 

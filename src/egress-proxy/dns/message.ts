@@ -10,7 +10,8 @@
  * A declared name has an A record and nothing else: every other type is an empty success, so that `getaddrinfo` and
  * clients that race IPv6 move on at once. An undeclared name is NXDOMAIN.
  *
- * Does not: recurse, cache, or compress; no answer exceeds 512 bytes, so truncation never occurs.
+ * Does not: recurse, cache, or compress; no answer exceeds 512 bytes, so truncation never occurs. `dns-packet` is no
+ * choice here: it reads a dot inside a label as one between labels, and takes what stands behind the message.
  */
 
 export interface DnsQuery {
