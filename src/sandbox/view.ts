@@ -26,7 +26,7 @@ import { makeFile, makeFolder, makeFolders } from "./exact-modes.ts"
 import { isReserved } from "./effects/names.ts"
 import { matches, type WorkspacePath } from "./globs.ts"
 import { type Identity, LayerUnavailable } from "./layers/overlay.ts"
-import { MNT_DETACH, MS, mount, umount } from "./syscalls.ts"
+import { MNT_DETACH, MS, mount, umount } from "../linux/syscalls.ts"
 import {
   coveredPaths,
   builtPaths,

@@ -31,7 +31,7 @@ export const brokenEdits = (control: Control): string[] =>
   control.edits
     .filter(
       ({ file, find }) =>
-        [...readFileSync(join(repository, "src/sandbox", file), "utf8").matchAll(asWritten(find))].length !== 1,
+        [...readFileSync(join(repository, "src", file), "utf8").matchAll(asWritten(find))].length !== 1,
     )
     .map(({ file, find }) => `${control.name}: ${file}: ${find}`)
 
@@ -43,7 +43,7 @@ const weaken = (control: Control): { folder: string; source: string } => {
   cpSync(join(repository, "package.json"), join(folder, "package.json"))
   symlinkSync(join(repository, "node_modules"), join(folder, "node_modules"))
   for (const { file, find, replace } of control.edits) {
-    const path = join(source, "sandbox", file)
+    const path = join(source, file)
     const text = readFileSync(path, "utf8")
     const found = [...text.matchAll(asWritten(find))]
     if (found.length !== 1) {

@@ -6,7 +6,7 @@
  * `reddens` holds parts of case names. Where several controls stand behind one another, they are taken out together.
  */
 export interface Edit {
-  /** below `src/sandbox` */
+  /** below `src` */
   readonly file: string
   readonly find: string
   readonly replace: string
@@ -21,8 +21,27 @@ export interface Control {
   readonly leaky?: true
 }
 
-const namespace = (file: string, find: string, replace: string): Edit => ({ file: `namespace/${file}`, find, replace })
-const layers = (file: string, find: string, replace: string): Edit => ({ file: `layers/${file}`, find, replace })
+const namespace = (file: string, find: string, replace: string): Edit => ({
+  file: `sandbox/namespace/${file}`,
+  find,
+  replace,
+})
+const network = (file: string, find: string, replace: string): Edit => ({
+  file: `sandbox/network/${file}`,
+  find,
+  replace,
+})
+const process = (file: string, find: string, replace: string): Edit => ({
+  file: `sandbox/process/${file}`,
+  find,
+  replace,
+})
+const roots = (file: string, find: string, replace: string): Edit => ({ file: `sandbox/roots/${file}`, find, replace })
+const layers = (file: string, find: string, replace: string): Edit => ({
+  file: `sandbox/layers/${file}`,
+  find,
+  replace,
+})
 const seccomp = namespace(
   "launcher.ts",
   "compileFilter(rulesFor({ children }), architecture)",
@@ -31,15 +50,15 @@ const seccomp = namespace(
 const bwrap = (find: string, replace: string): Edit => namespace("bwrap-arguments.ts", find, replace)
 const noKill = [
   namespace("sealed-run.ts", "if (first !== undefined) pidfdKill(first)", ""),
-  namespace("tree.ts", "if (tries === 20) kill(first)", ""),
+  process("tree.ts", "if (tries === 20) kill(first)", ""),
 ]
 const noConflicts: readonly Edit[] = [
   {
-    file: "effects/commit/check.ts",
+    file: "sandbox/effects/commit/check.ts",
     find: "const conflict = moved(parentOf(move.path)) || differs(",
     replace: "const conflict = false && differs(",
   },
-  { file: "effects/commit/apply.ts", find: " || changedInside) throw", replace: ") throw" },
+  { file: "sandbox/effects/commit/apply.ts", find: " || changedInside) throw", replace: ") throw" },
 ]
 
 export const controls: readonly Control[] = [
@@ -77,12 +96,12 @@ export const controls: readonly Control[] = [
     name: "death for foreign entry points",
     edits: [
       {
-        file: "seccomp/bpf.ts",
+        file: "sandbox/seccomp/bpf.ts",
         find: "    statement(RET_K, RET_KILL_PROCESS),\n    statement(LD_W_ABS, OFFSET_NR),",
         replace: "    statement(RET_K, RET_ALLOW),\n    statement(LD_W_ABS, OFFSET_NR),",
       },
       {
-        file: "seccomp/bpf.ts",
+        file: "sandbox/seccomp/bpf.ts",
         find: 'if (architecture === "x64") program.push(',
         replace: "if (false) program.push(",
       },
@@ -106,7 +125,7 @@ export const controls: readonly Control[] = [
     name: "the network namespace",
     edits: [
       namespace("launch.ts", '"--net", ', ""),
-      namespace(
+      network(
         "netns.ts",
         "  unshare(CLONE.NEWNET)\n  try {\n    const fd = currentNetwork()\n    return spawn(finish(home, fd))\n  } finally {\n    setns(home, CLONE.NEWNET)\n  }",
         "  return spawn({ fd: home, listenTcp: () => -1, bindUdp: () => -1, watch: () => undefined, attempts: () => ({ named: [], unnamed: 0 }), close: () => undefined })",
@@ -118,7 +137,7 @@ export const controls: readonly Control[] = [
   {
     name: "the record of attempts",
     edits: [
-      namespace("taps.ts", "      stop()\n      drain()\n", "      stop()\n      return { named: [], unnamed: 0 }\n"),
+      network("taps.ts", "      stop()\n      drain()\n", "      stop()\n      return { named: [], unnamed: 0 }\n"),
     ],
     reddens: [
       "IPv6 leads nowhere and is recorded",
@@ -132,23 +151,19 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the record of attempts over IPv6",
-    edits: [namespace("netns.ts", "openTaps(routeIpv6Local())", "openTaps(false)")],
+    edits: [network("netns.ts", "openTaps(routeIpv6Local())", "openTaps(false)")],
     reddens: ["IPv6 leads nowhere and is recorded"],
   },
   {
     name: "a record without what the program says to itself",
     edits: [
-      namespace(
-        "tap-filter.ts",
-        "jump(isEqual, 127, 0, toLoopback.length)",
-        "jump(isEqual, 128, 0, toLoopback.length)",
-      ),
+      network("tap-filter.ts", "jump(isEqual, 127, 0, toLoopback.length)", "jump(isEqual, 128, 0, toLoopback.length)"),
     ],
     reddens: ["three thousand dials to itself"],
   },
   {
     name: "attempts without a name as denials",
-    edits: [namespace("denied-attempts.ts", "attempts.unnamed > 0", "false")],
+    edits: [network("denied-attempts.ts", "attempts.unnamed > 0", "false")],
     reddens: ["a flood of dials at ever new targets"],
   },
   {
@@ -156,7 +171,7 @@ export const controls: readonly Control[] = [
     edits: [
       layers("slot.ts", "MS.NOSUID | MS.NODEV | MS.NOEXEC", "MS.NOSUID | MS.NODEV"),
       {
-        file: "layers/overlay.ts",
+        file: "sandbox/layers/overlay.ts",
         find: "merged, MS.NOSUID | MS.NODEV | MS.NOEXEC,",
         replace: "merged, MS.NOSUID | MS.NODEV,",
       },
@@ -172,7 +187,7 @@ export const controls: readonly Control[] = [
   {
     name: "the list of programs",
     edits: [
-      namespace(
+      roots(
         "root-view.ts",
         'const libraries = ["/usr/lib",',
         'const libraries = ["/usr/bin", "/usr/sbin", "/usr/lib",',
@@ -208,11 +223,7 @@ export const controls: readonly Control[] = [
   {
     name: "the veil over a driver's files",
     edits: [
-      namespace(
-        "root-view.ts",
-        "showVeiled(source, join(root, inside), root)",
-        "bindReadOnly(source, join(root, inside))",
-      ),
+      roots("root-view.ts", "showVeiled(source, join(root, inside), root)", "bindReadOnly(source, join(root, inside))"),
     ],
     reddens: ["the mount table does not say"],
   },
@@ -264,20 +275,26 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the masks over what the view denies",
-    edits: [{ file: "view.ts", find: 'if (entry.is === "hidden") bindReadOnly(', replace: "if (false) bindReadOnly(" }],
+    edits: [
+      {
+        file: "sandbox/view.ts",
+        find: 'if (entry.is === "hidden") bindReadOnly(',
+        replace: "if (false) bindReadOnly(",
+      },
+    ],
     reddens: ["paths that the view denies"],
   },
   {
     name: "folders built from what is allowed",
     edits: [
-      { file: "view-plan.ts", find: "build && !takesNew(folder, listed)", replace: "false" },
-      { file: "view.ts", find: "if (appeared !== undefined)", replace: "if (false)" },
+      { file: "sandbox/view-plan.ts", find: "build && !takesNew(folder, listed)", replace: "false" },
+      { file: "sandbox/view.ts", find: "if (appeared !== undefined)", replace: "if (false)" },
     ],
     reddens: ["made outside during the call does not show in a folder of which"],
   },
   {
     name: "the look for hidden files that appeared",
-    edits: [{ file: "view.ts", find: "if (appeared !== undefined)", replace: "if (false)" }],
+    edits: [{ file: "sandbox/view.ts", find: "if (appeared !== undefined)", replace: "if (false)" }],
     reddens: ["made outside during the call in a folder that the call writes in"],
   },
   {
@@ -373,8 +390,12 @@ export const controls: readonly Control[] = [
   {
     name: "the limit on holes, and reading a file once for all its names",
     edits: [
-      { file: "effects/limits.ts", find: "maxHoleBytes: 2 * 2 ** 30", replace: "maxHoleBytes: 2 ** 50" },
-      { file: "effects/read.ts", find: "if (stats.nlink > 1) this.#linked.set(stats.ino, digest)", replace: "" },
+      { file: "sandbox/effects/limits.ts", find: "maxHoleBytes: 2 * 2 ** 30", replace: "maxHoleBytes: 2 ** 50" },
+      {
+        file: "sandbox/effects/read.ts",
+        find: "if (stats.nlink > 1) this.#linked.set(stats.ino, digest)",
+        replace: "",
+      },
     ],
     reddens: ["files made of holes", "one file under thousands of names"],
   },
@@ -385,14 +406,14 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the limit on output",
-    edits: [namespace("capture.ts", "if (total > floodAt && !flooded)", "if (false)")],
+    edits: [process("capture.ts", "if (total > floodAt && !flooded)", "if (false)")],
     reddens: ["a flood on stdout", "a flood on stderr"],
   },
   {
     name: "the limit on CPU time",
     edits: [
       namespace("sealed-run.ts", 'stop({ by: "limit", limit: "cpu" })', "void 0"),
-      { file: "endings.ts", find: "if (cpuMs === undefined) return []", replace: "if (true) return []" },
+      { file: "sandbox/endings.ts", find: "if (cpuMs === undefined) return []", replace: "if (true) return []" },
     ],
     reddens: ["CPU time ends at a limit of whole seconds", "CPU time ends at its limit in spite"],
   },
@@ -437,7 +458,7 @@ export const controls: readonly Control[] = [
     name: "refusing what may never be committed",
     edits: [
       {
-        file: "effects/commit/commit-layer.ts",
+        file: "sandbox/effects/commit/commit-layer.ts",
         find: "if (refused !== undefined) return",
         replace: "if (false) return",
       },
@@ -454,7 +475,7 @@ export const controls: readonly Control[] = [
     name: "names reserved at any depth and in any spelling",
     edits: [
       {
-        file: "effects/names.ts",
+        file: "sandbox/effects/names.ts",
         find: "/(^|\\/)\\.caisson-tx[^/]*(\\/|$)/i.test(path)",
         replace: "false",
       },
@@ -466,7 +487,7 @@ export const controls: readonly Control[] = [
     as: "root",
     edits: [
       {
-        file: "effects/xattrs.ts",
+        file: "sandbox/effects/xattrs.ts",
         find: "} else if (/^(user|trusted)\\.overlay\\./.test(name)) {",
         replace: "} else if (false) {",
       },
@@ -483,7 +504,7 @@ export const controls: readonly Control[] = [
     edits: [
       ...noConflicts,
       {
-        file: "syscalls.ts",
+        file: "linux/syscalls.ts",
         find: "RESOLVE.NO_XDEV | RESOLVE.NO_MAGICLINKS | RESOLVE.NO_SYMLINKS | RESOLVE.BENEATH)",
         replace: "0)",
       },
@@ -499,7 +520,7 @@ export const controls: readonly Control[] = [
     name: "telling a folder that looks like a bare repository",
     edits: [
       {
-        file: "effects/read.ts",
+        file: "sandbox/effects/read.ts",
         find: "if (looksLikeRepository(standing.map(displayName)))",
         replace: "if (looksLikeRepository([]))",
       },

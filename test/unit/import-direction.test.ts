@@ -6,10 +6,11 @@ const src = join(import.meta.dirname, "../../src")
 /** room → rooms it may import from; its own is always allowed */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   manifest: [],
+  linux: [],
   "egress-proxy": ["manifest"],
-  sandbox: ["manifest"],
+  sandbox: ["manifest", "linux"],
   runner: [],
-  host: ["sandbox", "egress-proxy", "manifest"],
+  host: ["linux", "sandbox", "egress-proxy", "manifest"],
   cli: ["host", "sandbox", "egress-proxy", "manifest"],
 }
 
@@ -34,4 +35,17 @@ it("imports go one way: cli → host → sandbox, egress-proxy → manifest", ()
 
 it("knows every room", () => {
   expect([...new Set(files.map(roomOf))].filter((room) => !(room in allowed))).toEqual([])
+})
+
+it("the two backends know nothing of each other, and what they share knows neither", () => {
+  const backends = ["sandbox/namespace/", "sandbox/docker/"]
+  const backendOf = (file: string): string | undefined => backends.find((room) => relative(src, file).startsWith(room))
+  const wrong = files
+    .filter((file) => roomOf(file) === "sandbox" && relative(src, file) !== "sandbox/index.ts")
+    .flatMap((file) =>
+      imports(file)
+        .filter((target) => backendOf(target) !== undefined && backendOf(target) !== backendOf(file))
+        .map((target) => `${relative(src, file)} imports ${relative(src, target)}`),
+    )
+  expect(wrong).toEqual([])
 })

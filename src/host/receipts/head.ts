@@ -22,7 +22,7 @@ import {
 import { join } from "node:path"
 import { jcs } from "../../manifest/digest.ts"
 import type { JsonObject } from "../../manifest/types.ts"
-import { AT_FDCWD, RENAME_EXCHANGE, renameat2, SyscallError } from "../../sandbox/syscalls.ts"
+import { AT_FDCWD, RENAME_EXCHANGE, renameat2, SyscallError } from "../../linux/syscalls.ts"
 import { type PublishedKey, type Signer, verifySignature } from "./keys.ts"
 
 export interface HeadPointer {

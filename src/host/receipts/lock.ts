@@ -8,7 +8,7 @@
 import { closeSync, mkdirSync, openSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
-import { flock, LOCK, SyscallError } from "../../sandbox/syscalls.ts"
+import { flock, LOCK, SyscallError } from "../../linux/syscalls.ts"
 import { hostLimits } from "../limits.ts"
 
 export interface HeldLock {

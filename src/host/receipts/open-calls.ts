@@ -8,7 +8,7 @@
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs"
 import { join } from "node:path"
 import { shown } from "../../manifest/diagnostics.ts"
-import { flock, LOCK, SyscallError } from "../../sandbox/syscalls.ts"
+import { flock, LOCK, SyscallError } from "../../linux/syscalls.ts"
 import type { AuditLog } from "./log.ts"
 
 interface Marker {

@@ -5,7 +5,7 @@
  * container are gone when the build is over. A build that failed after it was refused a host names that host.
  */
 import type { Channel } from "../backend.ts"
-import { adoptNetwork } from "../namespace/netns.ts"
+import { adoptNetwork } from "../network/netns.ts"
 import { openChannel } from "./channel.ts"
 import { LABEL } from "./container-spec.ts"
 import type { Engine, Outcome } from "./engine.ts"

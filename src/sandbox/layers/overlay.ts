@@ -11,7 +11,7 @@ import { join } from "node:path"
 import { makeFolder } from "../exact-modes.ts"
 import { type Identity, LayerUnavailable, type OwnerMaps } from "./owner-maps.ts"
 import { mountOverlay } from "./mount-overlay.ts"
-import { bindMapped, MNT_DETACH, MS, SyscallError, umount } from "../syscalls.ts"
+import { bindMapped, MNT_DETACH, MS, SyscallError, umount } from "../../linux/syscalls.ts"
 
 export { type Identity, LayerUnavailable, OwnerMaps } from "./owner-maps.ts"
 

@@ -11,7 +11,7 @@ import { chownSync, rmdirSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { makeFile, makeFolder, makeFolders } from "../exact-modes.ts"
 import type { SandboxProfile } from "../backend.ts"
-import { MNT_DETACH, MS, mount, umount } from "../syscalls.ts"
+import { MNT_DETACH, MS, mount, umount } from "../../linux/syscalls.ts"
 import { budgetOf } from "./limits.ts"
 import { diskOf, isScarce } from "./meter.ts"
 import {

@@ -10,7 +10,7 @@ import { randomUUID } from "node:crypto"
 import { closeSync, fstatSync, mkdirSync, readdirSync, statfsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { openRoot } from "../effects/beneath.ts"
-import { flock, LOCK } from "../syscalls.ts"
+import { flock, LOCK } from "../../linux/syscalls.ts"
 import { removeEntry } from "./remove.ts"
 
 /** Where layers go: a folder on disk, or memory and why. */

@@ -23,8 +23,8 @@ import { Transactions } from "../layers/transactions.ts"
 import { LauncherGone } from "./conversation.ts"
 import { examineControls } from "./examine.ts"
 import { type Handle, launch, type Launched } from "./launch.ts"
-import { rolesOf } from "./listeners.ts"
-import type { ListenerRole, PrepareAnswer, Refusal, RunAnswer } from "./protocol.ts"
+import { type ListenerRole, rolesOf } from "../network/listeners.ts"
+import type { PrepareAnswer, Refusal, RunAnswer } from "./protocol.ts"
 
 export interface NamespaceBackendOptions {
   /** the host's data folder: transactions of commits live here */

@@ -15,20 +15,13 @@ import { dirname, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 import { openLayerStore } from "../layers/store.ts"
 import { holdUsers } from "../identities.ts"
-import { removeGroups } from "./cgroup.ts"
+import type { ListenerRole } from "../network/listeners.ts"
+import { removeGroups } from "../process/cgroup.ts"
 import { Conversation, LauncherGone } from "./conversation.ts"
 import { LAUNCHER } from "./limits.ts"
 import { mountBase } from "./mount-base.ts"
-import { makeRoomForGroups } from "./own-group.ts"
-import type {
-  Answer,
-  LauncherFacts,
-  LauncherMessage,
-  LauncherOptions,
-  ListenerRole,
-  Refusal,
-  Request,
-} from "./protocol.ts"
+import { makeRoomForGroups } from "../process/own-group.ts"
+import type { Answer, LauncherFacts, LauncherMessage, LauncherOptions, Refusal, Request } from "./protocol.ts"
 import { bwrapPath } from "./sealed-run.ts"
 import { killedTooSoon, namespaceTrouble } from "./trouble.ts"
 

@@ -23,28 +23,27 @@ import {
 } from "../layers/call-layers.ts"
 import { type Architecture, compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
-import { closeOnExecFrom, MS, mount, prlimit, RLIMIT, SyscallError } from "../syscalls.ts"
+import { closeOnExecFrom, MS, mount, prlimit, RLIMIT, SyscallError } from "../../linux/syscalls.ts"
 import { provePlace } from "../layers/prove-place.ts"
 import type { LayerPlace } from "../layers/store.ts"
 import { OwnerMaps } from "../layers/overlay.ts"
 import { inotifyShare, type Lease, Users } from "../identities.ts"
 import { presentMasks } from "../proc-masks.ts"
 import type { Blank } from "./bwrap-arguments.ts"
-import { findGroups } from "./cgroup.ts"
-import { deniedAttempts } from "./denied-attempts.ts"
-import { offerListeners, rolesOf, usualRoles } from "./listeners.ts"
-import { currentNetwork } from "./netns.ts"
+import { findGroups } from "../process/cgroup.ts"
+import { deniedAttempts } from "../network/denied-attempts.ts"
+import { type ListenerRole, offerListeners, rolesOf, usualRoles } from "../network/listeners.ts"
+import { currentNetwork } from "../network/netns.ts"
 import type {
   Answer,
   LauncherMessage,
   LauncherOptions,
-  ListenerRole,
   PrepareAnswer,
   Refusal,
   RequestMessage,
   RunAnswer,
 } from "./protocol.ts"
-import { RootViews } from "./root-views.ts"
+import { RootViews } from "../roots/root-views.ts"
 import { type Seat, takeSeat } from "./seat.ts"
 import { sealedRun } from "./sealed-run.ts"
 

@@ -9,6 +9,7 @@ import type { WriteSet } from "../effects/types.ts"
 import type { UserBlock } from "../identities.ts"
 import type { LayerTransactions } from "../layers/call-layers.ts"
 import type { LayerPlace } from "../layers/store.ts"
+import type { ListenerRole } from "../network/listeners.ts"
 
 export type Request =
   | { readonly op: "ping" }
@@ -49,7 +50,6 @@ export interface RunAnswer {
 }
 export type Answer = PrepareAnswer | RunAnswer | CommitResult | Refusal | { readonly ok: true }
 
-export type ListenerRole = `proxy-${number}` | "dns-udp" | "dns-tcp" | `port-${number}`
 export type LauncherMessage =
   | { readonly kind: "ready"; readonly facts: LauncherFacts }
   | { readonly kind: "failed"; readonly refusal: Refusal }

@@ -8,10 +8,10 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { closeSync, fchownSync, openSync } from "node:fs"
 import { Socket } from "node:net"
 import type { Readable, Writable } from "node:stream"
-import { makePipe } from "../syscalls.ts"
+import { makePipe } from "../../linux/syscalls.ts"
 import type { Identity } from "../layers/overlay.ts"
-import type { Group, Groups } from "./cgroup.ts"
-import { createNetwork, type NetworkNamespace } from "./netns.ts"
+import type { Group, Groups } from "../process/cgroup.ts"
+import { createNetwork, type NetworkNamespace } from "../network/netns.ts"
 
 /** Descriptors of the parked shell; the same numbers stay with bubblewrap. */
 export const descriptor = {

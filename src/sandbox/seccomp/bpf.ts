@@ -5,7 +5,7 @@
  * errno or kills the process; everything else is allowed. Arguments are compared by their low 32 bits, as the
  * kernel does for the flags and commands concerned. Pure.
  */
-import { assemble, type Instruction, jump, statement } from "../classic-bpf.ts"
+import { assemble, type Instruction, jump, statement } from "../../linux/classic-bpf.ts"
 import { type ArgumentTest, type Refusal, type Rule, type SyscallName, syscallNumbers } from "./rules.ts"
 
 export type Architecture = "x64" | "arm64"

@@ -2,12 +2,12 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it, vi } from "vitest"
 import { recoverWorkspace } from "../../../src/sandbox/effects/commit/recover.ts"
-import type * as syscalls from "../../../src/sandbox/syscalls.ts"
+import type * as syscalls from "../../../src/linux/syscalls.ts"
 import { PlainLayers } from "./fixtures/plain-layer.ts"
 import { listTree } from "./fixtures/tree.ts"
 
 /** A file system as NFS or 9p: a rename takes no flags. */
-vi.mock("../../../src/sandbox/syscalls.ts", async (original) => {
+vi.mock("../../../src/linux/syscalls.ts", async (original) => {
   const real = await original<typeof syscalls>()
   return {
     ...real,

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { expect, test } from "vitest"
-import { findGroups, removeGroups } from "../../../src/sandbox/namespace/cgroup.ts"
+import { findGroups, removeGroups } from "../../../src/sandbox/process/cgroup.ts"
 
 test("a group whose last process takes its time to end is removed all the same", async ({ skip }) => {
   const groups = findGroups({

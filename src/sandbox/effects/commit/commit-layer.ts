@@ -13,7 +13,7 @@
 import { closeSync, fstatSync, lstatSync, type BigIntStats } from "node:fs"
 import type { CommitResult } from "../../backend.ts"
 import { FolderReplaced, folderKey, isStillThere, openFolder, type OpenFolder } from "../../folder.ts"
-import { syncfs } from "../../syscalls.ts"
+import { syncfs } from "../../../linux/syscalls.ts"
 import { entry, lstatIn, withDir } from "../beneath.ts"
 import { baseOf, below, displayName, parentOf } from "../names.ts"
 import type { WriteSet } from "../types.ts"

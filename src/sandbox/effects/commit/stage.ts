@@ -32,7 +32,7 @@ import {
   setxattrOf,
   symlinkat,
   utimensat,
-} from "../../syscalls.ts"
+} from "../../../linux/syscalls.ts"
 import { errorCode, lstatIn, openDir, withDir } from "../beneath.ts"
 import { baseOf, below, fromBuffer, parentOf, toNative, type BytePath } from "../names.ts"
 import { readAttributes, type XattrPrefix } from "../xattrs.ts"

@@ -8,7 +8,15 @@
  */
 import { closeSync, constants, fchmodSync, fstatSync, fsyncSync, writeSync } from "node:fs"
 import { randomBytes } from "node:crypto"
-import { AT_FDCWD, AT_REMOVEDIR, linkat, openat2Beneath, removexattrOf, renameat2, unlinkat } from "../../syscalls.ts"
+import {
+  AT_FDCWD,
+  AT_REMOVEDIR,
+  linkat,
+  openat2Beneath,
+  removexattrOf,
+  renameat2,
+  unlinkat,
+} from "../../../linux/syscalls.ts"
 import { errorCode, namesIn } from "../beneath.ts"
 import { fromBuffer } from "../names.ts"
 import { openNameless } from "./baseline.ts"

@@ -5,7 +5,7 @@
  * talking to itself over loopback, and what the call's own listeners answer. Everything else is shown.
  */
 import type { NetworkChannelSpec } from "../backend.ts"
-import { assemble, type Instruction, jump, statement } from "../classic-bpf.ts"
+import { assemble, type Instruction, jump, statement } from "../../linux/classic-bpf.ts"
 import { TAPS } from "./limits.ts"
 
 const [loadWord, loadByte, loadHeaderLength, loadByteBehind, loadHalfBehind, loadHalf] = [

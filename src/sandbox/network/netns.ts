@@ -21,8 +21,8 @@ import {
   sendto,
   setsockopt,
   socket,
-} from "../sockets.ts"
-import { CLONE, ioctl, SyscallError, setns, unshare } from "../syscalls.ts"
+} from "../../linux/sockets.ts"
+import { CLONE, ioctl, SyscallError, setns, unshare } from "../../linux/syscalls.ts"
 import { type Attempts, openTaps } from "./taps.ts"
 
 const AF_NETLINK = 16

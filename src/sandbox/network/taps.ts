@@ -22,8 +22,8 @@ import {
   SOL_SOCKET,
   setsockopt,
   socket,
-} from "../sockets.ts"
-import { SyscallError } from "../syscalls.ts"
+} from "../../linux/sockets.ts"
+import { SyscallError } from "../../linux/syscalls.ts"
 import { TAPS } from "./limits.ts"
 import { filterV4, filterV6 } from "./tap-filter.ts"
 

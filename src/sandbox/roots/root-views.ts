@@ -7,7 +7,7 @@
 import { mkdirSync, rmdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type { Executables } from "../backend.ts"
-import { MNT_DETACH, MS, mount, umount } from "../syscalls.ts"
+import { MNT_DETACH, MS, mount, umount } from "../../linux/syscalls.ts"
 import { buildRootView } from "./root-view.ts"
 
 const keptViews = 64

@@ -2,7 +2,7 @@
 import { chownSync } from "node:fs"
 import { ReadStream } from "node:tty"
 import type { Identity } from "../layers/overlay.ts"
-import { ioctl, openPseudoTerminal } from "../syscalls.ts"
+import { ioctl, openPseudoTerminal } from "../../linux/syscalls.ts"
 
 const TCGETS = 0x5401
 const TCSETS = 0x5402

@@ -8,8 +8,15 @@
  */
 import { readdirSync, readlinkSync } from "node:fs"
 import { setTimeout as delay } from "node:timers/promises"
-import { reap } from "../syscalls.ts"
-import type { Seat } from "./seat.ts"
+import { reap } from "../../linux/syscalls.ts"
+import type { NetworkNamespace } from "../network/netns.ts"
+import type { Group } from "./cgroup.ts"
+
+/** What only the processes of one call are in. */
+export interface Territory {
+  readonly group: Group | undefined
+  readonly network: Pick<NetworkNamespace, "fd">
+}
 
 const isIn = (network: string, thread: string): boolean => {
   try {
@@ -26,7 +33,7 @@ const threadsOf = (pid: string): string[] => {
   }
 }
 
-/** Processes in the seat's network namespace, which nothing else shares; the first thread of one may have ended. */
+/** Processes in the call's network namespace, which nothing else shares; the first thread of one may have ended. */
 const inNetwork = (network: string): number[] =>
   readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -53,16 +60,16 @@ const namespaceGone = async (first: number): Promise<number | undefined> => {
   }
 }
 
-/** Everything alive in the seat's sandbox. */
-export const processesOf = (seat: Seat): number[] =>
-  (seat.group?.processes() ?? inNetwork(readlinkSync(`/proc/self/fd/${seat.network.fd}`))).filter((pid) => pid > 1)
+/** Everything alive in the call's sandbox. */
+export const processesOf = (call: Territory): number[] =>
+  (call.group?.processes() ?? inNetwork(readlinkSync(`/proc/self/fd/${call.network.fd}`))).filter((pid) => pid > 1)
 
 /** Resolves with the CPU time that the tree used, where the kernel told it. */
-export const treeGone = async (seat: Seat, first: number | undefined): Promise<number | undefined> => {
+export const treeGone = async (call: Territory, first: number | undefined): Promise<number | undefined> => {
   if (first !== undefined) return namespaceGone(first)
   const seen = new Set<number>()
   for (let tries = 0; ; tries += 1) {
-    const left = processesOf(seat)
+    const left = processesOf(call)
     for (const pid of left) {
       seen.add(pid)
       kill(pid)

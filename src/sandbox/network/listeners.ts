@@ -8,8 +8,8 @@ import { createSocket, type Socket as UdpSocket } from "node:dgram"
 import { createServer, type Server } from "node:net"
 import type { NetworkChannelSpec } from "../backend.ts"
 import type { NetworkNamespace } from "./netns.ts"
-import type { ListenerRole } from "./protocol.ts"
 
+export type ListenerRole = `proxy-${number}` | "dns-udp" | "dns-tcp" | `port-${number}`
 export type HandOver = (role: ListenerRole, handle: Server | UdpSocket) => Promise<void>
 
 /** What most networked calls want. */

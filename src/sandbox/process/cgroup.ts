@@ -9,7 +9,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
-import { LAUNCHER } from "./limits.ts"
+import { GROUP } from "./limits.ts"
 
 export interface GroupLimits {
   readonly memoryBytes: number
@@ -101,7 +101,7 @@ const removeTree = (dir: string): void => {
 }
 /** Remove a host's groups once their last process is gone, which the kernel may take a moment over. */
 export const removeGroups = async (folders: readonly string[]): Promise<void> => {
-  const end = Date.now() + LAUNCHER.groupEmptyMs
+  const end = Date.now() + GROUP.emptyMs
   for (let pause = 5; ; pause = Math.min(pause * 2, 100)) {
     const left = folders.filter((folder) => existsSync(folder))
     if (left.length === 0) return

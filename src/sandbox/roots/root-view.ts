@@ -11,7 +11,7 @@ import { basename, dirname, isAbsolute, join, resolve } from "node:path"
 import { copyFile, makeFile, makeFolders } from "../exact-modes.ts"
 import type { Executables } from "../backend.ts"
 import { mountOverlay } from "../layers/mount-overlay.ts"
-import { MNT_DETACH, MS, mount, SyscallError, umount } from "../syscalls.ts"
+import { MNT_DETACH, MS, mount, SyscallError, umount } from "../../linux/syscalls.ts"
 
 /** Folders whose whole content is shown. */
 const libraries = [
