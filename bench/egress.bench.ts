@@ -1,5 +1,6 @@
 /**
- * The egress proxy beside a direct connection and beside squid and tinyproxy, in one run, as ratios.
+ * The egress proxy beside a direct connection, beside squid and tinyproxy, and beside itself on sockets of node:net
+ * instead of bare handles, in one run, as ratios.
  *
  * Origin, proxy and load generator are processes of their own on loopback; the generator and the origin are the same
  * for all. Ways take turns and the best turn counts, since other work on the machine can only slow a turn down. The
@@ -142,6 +143,9 @@ function report(rows: ReadonlyMap<string, Row>): void {
     bar("one stream, beside squid", ours.one / squid.one, 0.8)
     bar("32 streams, beside squid", ours.many / squid.many, 0.8)
   }
+  const sockets = rows.get("on sockets")
+  if (sockets !== undefined)
+    bar("processor time of a connection, beside sockets", ours.cpuPerConnection / sockets.cpuPerConnection, 0.8, true)
   bar("decide, microseconds", decideMicros(), 5, true)
 }
 
@@ -155,16 +159,19 @@ const forked = async (file: string, ...args: readonly string[]): Promise<{ child
 }
 const origin = await forked("origin.ts")
 const caisson = await forked("caisson.ts", String(origin.said))
+const onSockets = await forked("caisson.ts", String(origin.said), "sockets")
 const generator = await forked("load.ts")
 const originPort = Number(origin.said)
+const ours = (name: string, { child, said }: { child: ChildProcess; said: unknown }): Contender => ({
+  name,
+  port: Number(said),
+  target: "origin.bench:443",
+  ...(child.pid !== undefined && { pid: child.pid }),
+})
 const ways: Contender[] = [
   { name: "direct", port: originPort },
-  {
-    name: "caisson",
-    port: Number(caisson.said),
-    target: "origin.bench:443",
-    ...(caisson.child.pid !== undefined && { pid: caisson.child.pid }),
-  },
+  ours("caisson", caisson),
+  ours("on sockets", onSockets),
 ]
 for (const name of ["squid", "tinyproxy"] satisfies Rival[]) {
   const rival = await startRival(name, originPort)
