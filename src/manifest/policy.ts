@@ -8,14 +8,13 @@
 import { basename, dirname } from "node:path"
 import { sourceOf } from "./context.ts"
 import type { Context } from "./context.ts"
-import { joinPath, shown } from "./diagnostics.ts"
-import { object, objects, optionalText, text, without } from "./fields.ts"
+import { shown } from "./diagnostics.ts"
+import { optionalText, without } from "./fields.ts"
 import { deepFreeze } from "./freeze.ts"
+import { readGovernanceRule } from "./kinds/governance.ts"
+import { readGrants } from "./kinds/grants.ts"
 import { checkShape } from "./shape.ts"
 import type { JsonObject, PolicyContract } from "./types.ts"
-
-const CONDITIONS = ["during-business-hours", "ip-range", "mfa-recent", "approval-from", "signed-by"]
-const LIMITS = ["max-concurrent-sandboxes", "rate-tool-calls", "max-egress-bytes-per-day"]
 
 /** `$schema` in the place of `schema` (C-45), and grants without any (C-43). */
 function settleSchema(front: JsonObject, context: Context): JsonObject {
@@ -40,78 +39,6 @@ function settleSchema(front: JsonObject, context: Context): JsonObject {
   return front
 }
 
-function checkGrants(front: JsonObject, context: Context): void {
-  const { report } = context
-  const id = optionalText(front, "id")
-  if (id !== undefined && id.split("/").length > 2) {
-    const say = context.mode === "strict" ? report.error : report.lenient
-    say("policy-id-segments", "id", `\`${shown(id)}\` has more than two segments`, "write `@owner/name`")
-  }
-  if (front["default"] === "allow")
-    report.warn(
-      "policy-default-allow",
-      "default",
-      "`default: allow` grants whatever no rule speaks about",
-      "write `default: deny` and grant what is needed",
-    )
-  objects(front, "grants").forEach((grant, i) => {
-    const at = joinPath("grants", i)
-    if (grant["ttl_seconds"] !== undefined && grant["granted_at"] === undefined)
-      report.warn(
-        "grant-without-start",
-        `${at}.granted_at`,
-        "`ttl_seconds` without `granted_at` counts as expired",
-        "add `granted_at:`",
-      )
-    objects(grant, "conditions").forEach((condition, j) => {
-      const kind = text(condition, "kind")
-      if (!CONDITIONS.includes(kind))
-        report.warn(
-          "condition-unknown",
-          joinPath(`${at}.conditions`, j),
-          `the condition \`${shown(kind, 40)}\` is not known; the grant is skipped`,
-          `use one of ${CONDITIONS.join(", ")}`,
-        )
-    })
-  })
-  objects(front, "requirements").forEach((requirement, i) =>
-    report.warn(
-      "requirement-unknown",
-      joinPath("requirements", i),
-      `the requirement \`${shown(text(requirement, "kind"), 40)}\` cannot be met by this host; it denies`,
-      "remove it, or use an approval",
-    ),
-  )
-  objects(front, "limits").forEach((limit, i) => {
-    if (!LIMITS.includes(text(limit, "kind")))
-      report.warn(
-        "limit-unknown",
-        joinPath("limits", i),
-        `the limit \`${shown(text(limit, "kind"), 40)}\` is not known and not enforced`,
-        `use one of ${LIMITS.join(", ")}`,
-      )
-  })
-}
-
-function checkGovernance(front: JsonObject, context: Context): void {
-  if (front["decision"] !== "allow") return
-  if (front["autonomy"] === 0)
-    context.report.error(
-      "policy-allow-autonomy-0",
-      "autonomy",
-      "`decision: allow` with `autonomy: 0` contradicts itself",
-      "write `decision: require-approval`, or raise `autonomy`",
-    )
-  if (text(object(front, "match"), "action").includes("*") && front["budget"] === undefined) {
-    context.report.warn(
-      "policy-wildcard-allow",
-      "budget",
-      "a wildcard is allowed without a budget",
-      "add `budget: { max_per_hour }`, or name the actions",
-    )
-  }
-}
-
 export function readPolicy(written: JsonObject, context: Context): PolicyContract | undefined {
   const { report } = context
   const front = settleSchema(written, context)
@@ -125,14 +52,16 @@ export function readPolicy(written: JsonObject, context: Context): PolicyContrac
     )
     return undefined
   }
-  const dialect = schema === "policy/v1" ? "grants" : "governance"
+  const dialect = schema === "policy/v1" ? ("grants" as const) : ("governance" as const)
   if (!checkShape(`policy-${dialect}`, front, report)) return undefined
-  if (dialect === "grants") checkGrants(front, context)
-  else checkGovernance(front, context)
-  if (report.failed) return undefined
-  const id =
-    (dialect === "grants" ? optionalText(front, "id") : optionalText(front, "slug")) ?? basename(dirname(context.file))
-  return deepFreeze({ kind: "policy" as const, id, dialect, body: front, source: sourceOf(context, written) })
+  const said = dialect === "grants" ? optionalText(front, "id") : optionalText(front, "slug")
+  const id = said ?? basename(dirname(context.file))
+  const part =
+    dialect === "grants"
+      ? { dialect, grants: readGrants(front, context) }
+      : { dialect, rule: readGovernanceRule(front, context) }
+  // The source is read last: it records the leniencies that reading applied.
+  return report.failed ? undefined : deepFreeze({ kind: "policy", id, ...part, source: sourceOf(context, written) })
 }
 
 /** `policy:team/x.review` in a tool's approval leads to the AIP-7 policy with the slug of its last segment (C-44). */

@@ -8,14 +8,13 @@ import { sourceOf } from "./context.ts"
 import type { Context } from "./context.ts"
 import { checkCredentials } from "./credentials.ts"
 import { joinPath, shown } from "./diagnostics.ts"
-import { defined, isObject, object, objects, optionalObject, optionalText, text, texts, without } from "./fields.ts"
+import { defined, isObject, object, objects, optionalText, text, texts, without } from "./fields.ts"
 import { deepFreeze } from "./freeze.ts"
+import { readAccess, readAudit, readEnvBindings, readExposures } from "./kinds/secret-rules.ts"
 import { checkShape } from "./shape.ts"
 import type { JsonObject, SecretEntry, SecretsInventory } from "./types.ts"
 
 const VALUE_KEYS = ["value", "plaintext", "ciphertext", "secret", "data", "key", "token"]
-const ACCESS_KINDS = ["role", "userId", "cap", "tool", "workflow"]
-const EXPOSURES = ["env", "file", "egress-substitute"]
 
 function refuseValues(front: JsonObject, context: Context): boolean {
   let clean = true
@@ -33,47 +32,6 @@ function refuseValues(front: JsonObject, context: Context): boolean {
   return clean
 }
 
-function readAccess(entry: JsonObject, key: string, path: string, context: Context): readonly JsonObject[] {
-  return objects(object(entry, "access"), key).filter((rule, i) => {
-    const kind = Object.keys(rule)[0] ?? ""
-    if (ACCESS_KINDS.includes(kind)) return true
-    context.report.warn(
-      "access-unknown",
-      joinPath(`${path}.access.${key}`, i),
-      `the access kind \`${shown(kind, 30)}\` is not known; it grants nothing`,
-      `use one of ${ACCESS_KINDS.join(", ")}`,
-    )
-    return false
-  })
-}
-
-function readExposures(entry: JsonObject, path: string, context: Context): readonly JsonObject[] {
-  return objects(entry, "exposures").filter((exposure, i) => {
-    const kind = text(exposure, "kind")
-    const at = joinPath(`${path}.exposures`, i)
-    if (!EXPOSURES.includes(kind)) {
-      context.report.warn(
-        "exposure-unknown",
-        at,
-        `the exposure kind \`${shown(kind, 30)}\` is not known and is ignored`,
-        `use one of ${EXPOSURES.join(", ")}`,
-      )
-      return false
-    }
-    if (kind === "env" && !/^[A-Z_][A-Z0-9_]*$/.test(text(exposure, "name"))) {
-      context.report.error(
-        "bad-value",
-        `${at}.name`,
-        "an `env` exposure needs a `name` in capitals",
-        "write a name such as `GH_TOKEN`",
-      )
-    }
-    if (kind === "file" && text(exposure, "path") === "")
-      context.report.error("missing-field", `${at}.path`, "a `file` exposure needs a `path`", "add `path:`")
-    return true
-  })
-}
-
 function readEntry(entry: JsonObject, path: string, context: Context): SecretEntry {
   return defined({
     slug: text(entry, "slug"),
@@ -86,8 +44,9 @@ function readEntry(entry: JsonObject, path: string, context: Context): SecretEnt
       bind: readAccess(entry, "bind", path, context),
       rotate: readAccess(entry, "rotate", path, context),
     },
-    audit: optionalObject(entry, "audit"),
+    audit: readAudit(entry),
     exposures: readExposures(entry, path, context),
+    env: readEnvBindings(entry, path, context),
     tags: texts(entry, "tags"),
     metadata: object(entry, "metadata"),
   })

@@ -6,6 +6,13 @@
  * Assumes: nothing. Does not: touch clock, network or disk.
  */
 import type { EgressEntry } from "./egress-entry.ts"
+import type { GovernanceRule } from "./kinds/governance.ts"
+import type { GrantSet } from "./kinds/grants.ts"
+import type { SecretAccess, SecretAudit, SecretExposure } from "./kinds/secret-rules.ts"
+
+export type * from "./kinds/governance.ts"
+export type * from "./kinds/grants.ts"
+export type * from "./kinds/secret-rules.ts"
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue }
 export type JsonObject = { readonly [key: string]: JsonValue }
@@ -255,13 +262,16 @@ export interface SecretEntry {
   readonly description: string
   readonly secretKind: "opaque" | "oauth" | "keypair" | "json"
   readonly backend?: string
+  /** who may see it, who gets it into a process of theirs, who may replace it */
   readonly access: {
-    readonly reveal: readonly JsonObject[]
-    readonly bind: readonly JsonObject[]
-    readonly rotate: readonly JsonObject[]
+    readonly reveal: readonly SecretAccess[]
+    readonly bind: readonly SecretAccess[]
+    readonly rotate: readonly SecretAccess[]
   }
-  readonly audit?: JsonObject
-  readonly exposures: readonly JsonObject[]
+  readonly audit?: SecretAudit
+  readonly exposures: readonly SecretExposure[]
+  /** variables that get it unasked (`metadata.bindings.env`) */
+  readonly env: readonly string[]
   readonly tags: readonly string[]
   readonly metadata: JsonObject
 }
@@ -287,14 +297,23 @@ export interface ActionContract {
   readonly source: ManifestSource
 }
 
-/** AIP-38 grants (`schema: policy/v1`) or an AIP-7 rule (`agentgovernance/v1`), told apart by `dialect` (C-44). */
-export interface PolicyContract {
+interface Policy {
   readonly kind: "policy"
   readonly id: string
-  readonly dialect: "grants" | "governance"
-  readonly body: JsonObject
   readonly source: ManifestSource
 }
+/** `schema: policy/v1` (AIP-38) */
+export interface GrantsPolicy extends Policy {
+  readonly dialect: "grants"
+  readonly grants: GrantSet
+}
+/** `schema: agentgovernance/v1` (AIP-7) */
+export interface GovernancePolicy extends Policy {
+  readonly dialect: "governance"
+  readonly rule: GovernanceRule
+}
+/** Two dialects share the name (C-44). */
+export type PolicyContract = GrantsPolicy | GovernancePolicy
 
 export type Manifest = ToolContract | DriverContract | SecretsInventory | ActionContract | PolicyContract
 

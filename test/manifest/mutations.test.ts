@@ -29,7 +29,9 @@ function replace(value: JsonValue, path: Path, by: JsonValue | undefined): JsonV
     ? [...(value as JsonValue[])]
     : { ...(value as Record<string, JsonValue>) }
   const slot = copy as Record<string, JsonValue>
-  if (rest.length === 0 && by === undefined) delete slot[key]
+  // An array with a hole in it is nothing that a manifest can hold.
+  if (rest.length === 0 && by === undefined && Array.isArray(copy)) copy.splice(Number(key), 1)
+  else if (rest.length === 0 && by === undefined) delete slot[key]
   else slot[key] = replace(slot[key] ?? null, rest, by)
   return copy
 }

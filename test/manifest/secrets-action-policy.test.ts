@@ -22,6 +22,7 @@ describe("SECRETS.md", () => {
       secretKind: "opaque",
       access: { reveal: [], bind: [], rotate: [] },
       exposures: [],
+      env: [],
       tags: [],
       metadata: {},
     })
@@ -37,7 +38,7 @@ describe("SECRETS.md", () => {
       "access-unknown @ secrets[0].access.bind[0]",
       "exposure-unknown @ secrets[0].exposures[0]",
     ])
-    expect(asSecrets(result).secrets[0]?.access.bind).toEqual([{ role: "owner" }])
+    expect(asSecrets(result).secrets[0]?.access.bind).toEqual([{ by: "role", name: "owner" }])
     expect(asSecrets(result).secrets[0]?.exposures).toEqual([{ kind: "env", name: "A_KEY" }])
   })
   it("takes exactly one source per access entry", () => {

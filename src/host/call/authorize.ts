@@ -7,7 +7,7 @@
  * for a plan.
  * Does not: rate or budget; the embedded host serves one person.
  */
-import type { JsonObject, PolicyContract, ToolContract } from "../../manifest/types.ts"
+import type { GovernanceRule, JsonObject, PolicyContract, ToolContract } from "../../manifest/types.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import type { Failure } from "../invoke/failure.ts"
 import type { Registry } from "../registry/types.ts"
@@ -28,22 +28,19 @@ const policyFailure = (ref: string, message: string): Failure => ({
 })
 
 /** An AIP-7 policy by its reference; the last segment is its slug (C-44). */
-const findPolicy = (ref: string, policies: readonly PolicyContract[]): PolicyContract | undefined => {
+const findRule = (ref: string, policies: readonly PolicyContract[]): GovernanceRule | undefined => {
   const slug = ref.split("/").at(-1)
-  return policies.find(
-    (policy) =>
-      policy.dialect === "governance" && (policy.id === ref || policy.id === slug || policy.body["slug"] === slug),
-  )
+  const found = policies.find(({ dialect, id }) => dialect === "governance" && (id === ref || id === slug))
+  return found?.dialect === "governance" ? found.rule : undefined
 }
 
 /** What a named policy adds: a rank, or an end. Unknown words fail closed. */
 const policyRank = (ref: string, registry: Registry, tool: ToolContract): Rank | Failure => {
-  const policy = findPolicy(ref, registry.policies)
-  if (policy === undefined)
+  const rule = findRule(ref, registry.policies)
+  if (rule === undefined)
     return policyFailure(ref, `the tool's approval names the policy ${ref}, which is not registered`)
-  const { decision, match } = policy.body
-  const least = (match as JsonObject | undefined)?.["risk_level_min"]
-  if (typeof least === "number" && tool.riskLevel < least) return 1
+  const { decision, match } = rule
+  if (tool.riskLevel < match.riskLevelMin) return 1
   if (decision === "deny") return policyFailure(ref, `the policy ${ref} denies this tool`)
   return decision === "allow" ? 1 : 2
 }

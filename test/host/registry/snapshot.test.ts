@@ -273,6 +273,7 @@ describe("a second manifest folder", () => {
         secretKind: "opaque",
         access: { reveal: [], bind: [], rotate: [] },
         exposures: [],
+        env: [],
         tags: [],
         metadata: {},
       })),
