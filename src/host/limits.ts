@@ -84,6 +84,12 @@ export const hostLimits = Object.freeze({
   knownManifests: limit("the data folder", 8, "the oldest set of loaded manifests is forgotten"),
   knownManifestBytes: limit("the data folder", 32 * MiB, "the set is loaded anew at every start"),
   approvalMs: limit("approve", 600_000, "nobody answered: approval_required, and nothing is committed"),
+  storeWaitMs: limit(
+    "the store",
+    10_000,
+    "another process kept it that long: the call is not held, or the decision not made",
+  ),
+  settledCalls: limit("the store", 1_000, "the oldest held call that was decided is forgotten; its receipts stay"),
   routeRows: limit("a refused route", 100, "the rest of the drivers is a count in details.more"),
   closeMs: limit("host.close", 10_000, "calls still running are cancelled"),
 }) satisfies Record<string, HostLimit>

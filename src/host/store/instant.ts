@@ -1,0 +1,34 @@
+/**
+ * A moment, told by two clocks: the wall's, which can be set, and the machine's own since it booted, which cannot.
+ *
+ * Guarantees: within one boot only the machine's clock counts, suspended time included, so setting the wall clock neither
+ * lengthens nor shortens a wait. After a reboot the wall clock is all there is: then a wait is over when that says so, and
+ * also when it says that the wait has not begun yet, because a clock that went back cannot tell.
+ * Pure but for `now`.
+ */
+import { readFileSync } from "node:fs"
+import { uptime } from "node:os"
+
+export interface Instant {
+  readonly wallMs: number
+  /** which boot of the machine */
+  readonly boot: string
+  /** milliseconds since then */
+  readonly upMs: number
+}
+
+const bootId = (): string => {
+  try {
+    return readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim()
+  } catch {
+    // Equal to no boot, its own included: the wall clock decides.
+    return ""
+  }
+}
+
+export const now = (): Instant => ({ wallMs: Date.now(), boot: bootId(), upMs: Math.round(uptime() * 1000) })
+
+export const isOver = (since: Instant, forMs: number, at: Instant): boolean =>
+  since.boot !== "" && since.boot === at.boot
+    ? at.upMs - since.upMs >= forMs
+    : at.wallMs - since.wallMs >= forMs || at.wallMs < since.wallMs

@@ -1,0 +1,138 @@
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { spawn } from "node:child_process"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { afterEach, beforeEach, expect, it } from "vitest"
+import { openSqliteStore, schema } from "../../../src/host/store/sqlite.ts"
+import { openSqliteFile } from "../../../src/host/store/sqlite-file.ts"
+import { StoreUnavailable } from "../../../src/host/store/store.ts"
+import { heldCall, roomy, storeContract } from "./contract.ts"
+
+storeContract("SQLite", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "caisson-store-"))
+  return {
+    open: (settled) => openSqliteStore(join(folder, "store.db"), settled === undefined ? {} : { settled }),
+    async [Symbol.asyncDispose]() {
+      rmSync(folder, { recursive: true })
+    },
+  }
+})
+
+let folder = ""
+let file = ""
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "caisson-store-"))
+  file = join(folder, "store.db")
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const refusal = async (): Promise<StoreUnavailable> => {
+  const opened = await openSqliteStore(file).catch((error: unknown) => error)
+  expect(opened).toBeInstanceOf(StoreUnavailable)
+  return opened as StoreUnavailable
+}
+
+it("is this user's alone, a loose umask or not", async () => {
+  const before = process.umask(0)
+  try {
+    await using store = await openSqliteStore(file)
+    await store.hold(heldCall("a"), roomy)
+    for (const name of [file, `${file}-wal`, `${file}-shm`]) expect(statSync(name).mode & 0o777).toBe(0o600)
+  } finally {
+    process.umask(before)
+  }
+})
+
+it("closes a file that was open to others", async () => {
+  writeFileSync(file, "")
+  chmodSync(file, 0o666)
+  await using _store = await openSqliteStore(file)
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+})
+
+it("writes ahead, and has every transaction on disk", async () => {
+  using own = await openSqliteFile(file, schema, 1_000)
+  const modes = await own.read((db) =>
+    ["journal_mode", "synchronous"].map((name) => db.prepare(`PRAGMA ${name}`).get()),
+  )
+  expect(modes).toEqual([{ journal_mode: "wal" }, { synchronous: 2 }])
+})
+
+it("of a transaction that fails in the middle nothing stays", async () => {
+  using own = await openSqliteFile(file, schema, 1_000)
+  await expect(
+    own.write((db) => {
+      db.exec("CREATE TABLE more (a TEXT)")
+      throw new Error("on purpose")
+    }),
+  ).rejects.toThrow("on purpose")
+  expect(await own.read((db) => db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'more'").get())).toBeUndefined()
+})
+
+it("refuses a newer schema, and leaves the file as it is", async () => {
+  const db = new DatabaseSync(file)
+  db.exec(`PRAGMA application_id=${schema.applicationId}; PRAGMA user_version=${schema.steps.length + 1}`)
+  db.close()
+  const before = readFileSync(file)
+  expect(await refusal()).toMatchObject({ kind: "newer", message: expect.stringContaining("newer version") as unknown })
+  expect(readFileSync(file).equals(before)).toBe(true)
+})
+
+it("refuses another program's database, and leaves it as it is", async () => {
+  const db = new DatabaseSync(file)
+  db.exec("CREATE TABLE held (own TEXT)")
+  db.close()
+  const before = readFileSync(file)
+  expect(await refusal()).toMatchObject({ kind: "foreign" })
+  expect(readFileSync(file).equals(before)).toBe(true)
+})
+
+it("follows no link to a file elsewhere", async () => {
+  const elsewhere = join(folder, "elsewhere")
+  writeFileSync(elsewhere, "")
+  symlinkSync(elsewhere, file)
+  await expect(openSqliteStore(file)).rejects.toMatchObject({ code: "ELOOP" })
+  expect(readFileSync(elsewhere)).toHaveLength(0)
+})
+
+it("tells of a damaged file, and what to do", async () => {
+  writeFileSync(file, "SQLite format 3\0".padEnd(8192, "x"))
+  expect(await refusal()).toMatchObject({ kind: "damaged", fix: expect.stringContaining(file) as unknown })
+})
+
+it("waits for another process no longer than it may, without holding up this one", async () => {
+  await using store = await openSqliteStore(file, { waitMs: 30 })
+  const db = new DatabaseSync(file)
+  db.exec("BEGIN IMMEDIATE")
+  let turns = 0
+  const counting = setInterval(() => (turns += 1), 1)
+  await expect(store.hold(heldCall("a"), roomy)).rejects.toMatchObject({ name: "StoreUnavailable", kind: "busy" })
+  clearInterval(counting)
+  expect(turns).toBeGreaterThan(1)
+  // Reading goes on meanwhile, and so does writing once it is over.
+  expect(await store.held("a")).toBeUndefined()
+  db.exec("COMMIT")
+  db.close()
+  expect(await store.hold(heldCall("a"), roomy)).toEqual({ ok: true })
+})
+
+it("of two processes that claim the same calls at once, each call has one", async () => {
+  await using store = await openSqliteStore(file)
+  const ids = Array.from({ length: 60 }, (_, n) => `call-${n}`)
+  for (const id of ids) await store.hold(heldCall(id), roomy)
+  const claimants = ["one", "two"].map((name) => {
+    const child = spawn(process.execPath, [join(import.meta.dirname, "claimant.ts"), file, name, ...ids])
+    let said = ""
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text))
+    const ready = new Promise((resolve) => child.stdout.once("data", resolve))
+    const ended = new Promise<string[]>((resolve) =>
+      child.once("close", () => resolve(said.split("\n").filter((line) => line.startsWith("call-")))),
+    )
+    return { child, ready, ended }
+  })
+  await Promise.all(claimants.map(({ ready }) => ready))
+  for (const { child } of claimants) child.stdin.end("go\n")
+  const [one = [], two = []] = await Promise.all(claimants.map(({ ended }) => ended))
+  expect([...one, ...two].sort()).toEqual([...ids].sort())
+})
