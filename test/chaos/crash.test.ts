@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { listTree } from "../sandbox/effects/fixtures/tree.ts"
 import { modes, Workspace } from "../sandbox/effects/fixtures/workspaces.ts"
+import { patience } from "../support/patience.ts"
 import { before, run } from "./mutations.ts"
 
 const places = [
@@ -9,7 +10,7 @@ const places = [
 ] as const
 
 /** An emulated machine, where each kill takes a quarter of a minute, shows a sample of them. */
-const sample = Number(process.env["CAISSON_TEST_PATIENCE"] ?? 1) > 1 ? 7 : 1
+const sample = patience > 1 ? 7 : 1
 
 describe.each(modes)("a commit killed at any step, in %s mode", (mode) => {
   describe.each(places)("with its content staged in $place", ({ far }) => {

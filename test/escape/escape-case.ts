@@ -54,7 +54,7 @@ export interface EscapeCase {
   /** what went wrong, seen from outside, one line each */
   readonly breaches?: (seen: Seen) => readonly string[] | Promise<readonly string[]>
   /** machines on which the attempt makes sense */
-  readonly only?: (facts: { readonly arch: string; readonly root: boolean }) => boolean
+  readonly only?: (facts: { readonly arch: string; readonly groups: boolean }) => boolean
 }
 
 /** What two backends must agree on. */

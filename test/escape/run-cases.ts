@@ -8,6 +8,7 @@ import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { parseArgs } from "node:util"
 import type { SandboxBackend } from "../../src/sandbox/backend.ts"
+import { patience as slowness } from "../support/patience.ts"
 import { removeFolder, temporaryFolder } from "../support/sealed.ts"
 import { applies, escapeCases } from "./cases/index.ts"
 import type { Verdict } from "./escape-case.ts"
@@ -26,7 +27,7 @@ const data = temporaryFolder("data")
 const ground = await openGround()
 let backend = createNamespaceBackend({ data })
 /** A case that hangs in a weakened sandbox is a breach, not a reason to wait. */
-const patienceMs = 20_000
+const patienceMs = 20_000 * slowness
 for (const escape of wanted) {
   const broken = (why: string): Verdict => ({
     name: escape.name,

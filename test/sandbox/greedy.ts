@@ -8,7 +8,7 @@ libc = ctypes.CDLL(None)
 while libc.inotify_init1(0) >= 0: pass
 open("/tmp/${mark}", "w")
 held = open("/tmp/${mark}")
-time.sleep(600)`
+time.sleep(6000)`
 /** Prints how many instances it gets, up to ten. */
 export const modest = `
 import ctypes

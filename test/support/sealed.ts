@@ -11,6 +11,7 @@ import type {
   SandboxBackend,
   SandboxProfile,
 } from "../../src/sandbox/backend.ts"
+import { patience } from "./patience.ts"
 
 const mebibyte = 1024 * 1024
 export const testLimits: Limits = {
@@ -202,7 +203,6 @@ export const strayMounts = (...folders: string[]): string[] =>
     .split("\n")
     .filter((line) => folders.some((folder) => line.includes(folder)) || / \/(run|var\/lib)\/caisson /.test(line))
 
-const patience = Math.max(1, Number(process.env["CAISSON_TEST_PATIENCE"]) || 1)
 export const until = async (
   condition: () => boolean,
   what: string,

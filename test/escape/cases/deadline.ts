@@ -1,11 +1,12 @@
 /** Outliving the call. Programs end by themselves after some seconds, so that they stay harmless where the control is off. */
+import { patience } from "../../support/patience.ts"
 import type { EscapeCase } from "../escape-case.ts"
 
 const late = (name: string, source: string, more: Partial<EscapeCase> = {}): EscapeCase => ({
   name,
   language: "python",
-  source: `${source}\nend = time.time() + 6\nwhile time.time() < end: time.sleep(0.1)\nbreach("outlived the deadline")`,
-  profile: { limits: { wallMs: 500 } },
+  source: `${source}\nend = time.time() + ${6 * patience}\nwhile time.time() < end: time.sleep(0.1)\nbreach("outlived the deadline")`,
+  profile: { limits: { wallMs: 500 * patience } },
   endings: ["limit wall"],
   cutShort: true,
   ...more,
@@ -48,7 +49,7 @@ call("prctl", 1, 0, 0, 0, 0); call("prctl", 36, 1, 0, 0, 0); call("prctl", 15, b
 if os.fork() == 0:
     os.setsid()
     if os.fork(): os._exit(0)
-    time.sleep(1); os.write(1, b"BREACH: late words\\n"); put("/workspace/late", "x"); os._exit(0)
+    time.sleep(${patience}); os.write(1, b"BREACH: late words\\n"); put("/workspace/late", "x"); os._exit(0)
 os.wait()`,
   },
   {

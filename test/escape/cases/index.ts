@@ -1,4 +1,5 @@
 /** Every hostile program of the suite, in one list, for any backend. */
+import { canMakeGroups } from "../../support/groups.ts"
 import type { EscapeCase } from "../escape-case.ts"
 import { deadline } from "./deadline.ts"
 import { egress } from "./egress.ts"
@@ -25,7 +26,7 @@ export const caseGroups: Readonly<Record<string, readonly EscapeCase[]>> = {
   races,
   "terminal and descriptors": terminal,
 }
-const facts = { arch: process.arch, root: process.getuid?.() === 0 }
+const facts = { arch: process.arch, groups: canMakeGroups() }
 /** Does the attempt make sense on this machine, as this user? */
 export const applies = (escape: EscapeCase): boolean => escape.only?.(facts) ?? true
 export const escapeCases: readonly EscapeCase[] = Object.values(caseGroups).flat()

@@ -91,7 +91,7 @@ for n in range(160): held.append(bytearray(os.urandom(1)) * ${mebibyte}); print(
     denied: [`memory ${64 * mebibyte} bytes of memory`],
     breaches: atMost("held", 64),
     // Without control groups a process is limited by itself, and runs out of memory in its own words.
-    only: ({ root }) => root,
+    only: ({ groups }) => groups,
   },
   {
     name: "one process does not get more memory than its limit",
@@ -110,9 +110,17 @@ except MemoryError: pass`,
     name: "many processes together do not get more memory than the limit of the tree",
     language: "python",
     source: `
+waiting, go = os.pipe()
+ends = []
 for _ in range(12):
+    telling, told = os.pipe()
     if os.fork() == 0:
-        held = bytearray(b"x") * (20 * ${mebibyte}); os.write(1, b"held=20\\n"); time.sleep(3); os._exit(0)
+        os.close(go)
+        held = bytearray(b"x") * (20 * ${mebibyte}); os.write(1, b"held=20\\n"); os.write(told, b"x")
+        os.read(waiting, 1); os._exit(0)
+    os.close(told); ends.append(telling)
+for telling in ends: os.read(telling, 1)
+os.close(go)
 while True:
     try: os.wait()
     except ChildProcessError: break`,
@@ -120,7 +128,7 @@ while True:
     endings: ["limit memory"],
     cutShort: true,
     // Without control groups only each process is limited, and a profile that needs the tree limited is refused.
-    only: ({ root }) => root,
+    only: ({ groups }) => groups,
   },
   {
     name: "/dev/shm is no store beside the limits",

@@ -1,6 +1,7 @@
 /** Other processes: reading, steering, signalling, and memory shared with them. */
 import { execFileSync } from "node:child_process"
 import { closeSync, constants, openSync, readSync } from "node:fs"
+import { patience } from "../../support/patience.ts"
 import type { EscapeCase } from "../escape-case.ts"
 import { quoted } from "../programs.ts"
 
@@ -22,8 +23,8 @@ export const processes: readonly EscapeCase[] = [
   {
     name: "a first process rewritten to outlive its launcher does not outlive the deadline",
     language: "python",
-    source: `${poke}print("poked", flush=True)\ntime.sleep(30)`,
-    profile: { limits: { wallMs: 2000 } },
+    source: `${poke}print("poked", flush=True)\ntime.sleep(${30 * patience})`,
+    profile: { limits: { wallMs: 2000 * patience } },
     endings: ["limit wall"],
     cutShort: true,
     only: onX64,
@@ -34,9 +35,9 @@ export const processes: readonly EscapeCase[] = [
     language: "python",
     source: `${poke}
 if os.fork() == 0:
-    os.setsid(); time.sleep(30); os._exit(0)
+    os.setsid(); time.sleep(${30 * patience}); os._exit(0)
 print("tried", flush=True); os._exit(0)`,
-    profile: { limits: { wallMs: 2000 } },
+    profile: { limits: { wallMs: 2000 * patience } },
     endings: ["limit wall"],
     only: onX64,
   },

@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { noRoot, testNeeding } from "../../support/needing.ts"
+import { patience } from "../../support/patience.ts"
 import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
 import { finish, prepared, removeFolder, runPython, temporaryFolder, until } from "../../support/sealed.ts"
 import { greedy, isSated, modest } from "../greedy.ts"
@@ -15,9 +16,12 @@ const cancel = new AbortController()
 let taking: Promise<unknown> | undefined
 
 beforeAll(async () => {
-  const sandbox = await prepared(backend, { program: "/usr/bin/python3", limits: { wallMs: 120_000, openFiles: 4096 } })
+  const sandbox = await prepared(backend, {
+    program: "/usr/bin/python3",
+    limits: { wallMs: 1_200_000, openFiles: 4096 },
+  })
   taking = finish(sandbox, { argv: ["/usr/bin/python3", "-c", greedy(mark)], workspace }, cancel.signal)
-  await until(() => isSated(mark), "the greedy program has all it can get", 60_000)
+  await until(() => isSated(mark), "the greedy program has all it can get", 60_000 * patience)
 })
 afterAll(async () => {
   cancel.abort()
