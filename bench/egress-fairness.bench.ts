@@ -25,6 +25,8 @@ const attacks = [
   "headers full of percent signs",
   "bodies full of percent signs",
   "chunks of one byte",
+  "compressed bodies that swell",
+  "refused dials",
   "DNS over UDP",
   "DNS over TCP",
 ]

@@ -13,6 +13,7 @@ import { type AddressInfo, connect, createServer as createTcp, type Server } fro
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import type { Duplex } from "node:stream"
 import { connect as connectTls } from "node:tls"
+import { gzipSync } from "node:zlib"
 import { createEgressProxy } from "../../src/egress-proxy/index.ts"
 import { createCallAuthority } from "../../src/egress-proxy/tls/authority.ts"
 
@@ -62,6 +63,7 @@ interface Host {
   readonly hostile: number
   readonly dnsUdp: number
   readonly dnsTcp: number
+  readonly dialled: number
   readonly ca: string
 }
 
@@ -109,15 +111,17 @@ async function host({ plain, tls, ca }: Origin): Promise<Host> {
       hosts: ["api.bench"],
     })),
   })
-  const [unused, dnsTcp, dnsUdp] = [createTcp(), createTcp(), createSocket("udp4")]
+  const [unused, dnsTcp, dialled, dnsUdp] = [createTcp(), createTcp(), createTcp(), createSocket("udp4")]
+  const dialledPort = await listening(dialled)
   dnsUdp.bind(0, "127.0.0.1")
   await once(dnsUdp, "listening")
-  hostile.serve({ proxy: unused, transparent: new Map(), dnsUdp, dnsTcp })
+  hostile.serve({ proxy: unused, transparent: new Map([[dialledPort, dialled]]), dnsUdp, dnsTcp })
   return {
     calm: calm.port ?? 0,
     hostile: hostile.port ?? 0,
     dnsUdp: dnsUdp.address().port,
     dnsTcp: await listening(dnsTcp),
+    dialled: dialledPort,
     ca: hostile.caPem ?? "",
   }
 }
@@ -185,6 +189,15 @@ function attack(kind: string, at: Host): void {
     "chunks of one byte": () => {
       each(4, () => flood(secure, post("api.bench", "/", "Transfer-Encoding: chunked"), small))
       each(4, () => flood(raw(), post("plain.bench", "http://plain.bench/", "Transfer-Encoding: chunked"), small))
+    },
+    "refused dials": () => each(64, () => flood(raw(at.dialled), "", Buffer.from("x"))),
+    "compressed bodies that swell": () => {
+      const swelling = gzipSync(Buffer.alloc(16 << 20, "%"))
+      const rest = `Content-Encoding: gzip\r\nContent-Length: ${swelling.length}`
+      const whole = (host: string, target: string): Buffer =>
+        Buffer.concat([Buffer.from(post(host, target, rest)), swelling])
+      each(16, () => flood(secure, "", whole("api.bench", "/")))
+      each(16, () => flood(raw(), "", whole("plain.bench", "http://plain.bench/")))
     },
     "DNS over UDP": () => {
       const socket = createSocket("udp4").on("message", () => {})

@@ -3,7 +3,10 @@
  *
  * Guarantees: each occurrence is overwritten with asterisks of the same length, so that lengths that were announced
  * still hold: as it is (Latin-1, UTF-8 and UTF-16), in base64 of either alphabet and any alignment, percent-encoded, in hex, and
- * with the escapes of JSON and HTML. Only bytes that may be the start of one are held back, fewer than the longest.
+ * with the escapes of JSON and HTML. How many bytes are held back, fewer than the longest spelling and none from before
+ * a newline, depends on where the newlines are and on nothing else: if what may become a secret were held and the rest
+ * not, whoever has text of its choice sent back could tell by the waiting how a secret begins, sign after sign.
+ * Assumes: no value has a newline, and so no spelling does; `prepareSubstitutions` sees to it.
  * Does not: see values shorter than `leastBytes`, other or nested encodings, compressed data (its caller undoes that), a
  * value spread over other bytes, or anything derived from one.
  */
@@ -14,6 +17,7 @@ import { needlesFor } from "./spellings.ts"
 export const leastBytes = 6
 
 const asterisk = 0x2a
+const newline = 0x0a
 const nothing = /(?!)/
 
 /** The byte strings that give a value away. */
@@ -57,6 +61,7 @@ export function spellingsOf(value: string): readonly Buffer[] {
 }
 
 export interface Scrubber {
+  /** What can go on: all up to the last newline, and of what follows it all but the last few bytes. */
   push(chunk: Buffer): Buffer
   /** What was held back. */
   end(): Buffer
@@ -65,6 +70,7 @@ export interface Scrubber {
 const empty = Buffer.alloc(0)
 
 export function createScrubber(spellings: readonly Buffer[]): Scrubber {
+  const most = spellings.reduce((longest, { length }) => Math.max(longest, length), 1) - 1
   let held: { readonly came: Buffer; readonly goes: Buffer } = { came: empty, goes: empty }
   return {
     push(chunk) {
@@ -76,7 +82,7 @@ export function createScrubber(spellings: readonly Buffer[]): Scrubber {
           goes.fill(asterisk, at, at + spelling.length)
         }
       goes ??= held.goes.length === 0 ? chunk : Buffer.concat([held.goes, chunk])
-      const from = came.length - startedBytes(came, spellings)
+      const from = Math.max(came.length - most, came.lastIndexOf(newline) + 1)
       held = { came: Buffer.from(came.subarray(from)), goes: Buffer.from(goes.subarray(from)) }
       return goes.subarray(0, from)
     },
@@ -86,17 +92,6 @@ export function createScrubber(spellings: readonly Buffer[]): Scrubber {
       return goes
     },
   }
-}
-
-/** How many of the last bytes may be the start of a spelling. */
-function startedBytes(bytes: Buffer, spellings: readonly Buffer[]): number {
-  let most = 0
-  for (const spelling of spellings)
-    for (let length = Math.min(spelling.length - 1, bytes.length); length > most; length -= 1) {
-      if (bytes[bytes.length - length] !== spelling[0]) continue
-      if (bytes.subarray(bytes.length - length).equals(spelling.subarray(0, length))) most = length
-    }
-  return most
 }
 
 export function scrubbed(text: string, spellings: readonly Buffer[]): string {

@@ -5,7 +5,7 @@
  * are read in constant memory, and as many as stand in a chunk in one pass, so that a flood of empty ones costs no
  * more than its bytes. A frame that is not masked, or that uses an extension (compression among them),
  * cannot be searched and is `unscannable`: the handshake must not have offered extensions.
- * `createMessageEnds` follows the frames of either side and tells whether the bytes so far end with a whole message.
+ * `createMessageEnds` follows the frames of either side and tells where the last whole message among them ends.
  * Does not: check the protocol any further, nor look at what the server sends.
  */
 import type { BodyStep } from "./body.ts"
@@ -115,8 +115,8 @@ const createGathering = (placeholders: readonly string[]): Gathering =>
   new Gathering(createPlaceholderScanner(placeholders))
 
 export interface MessageEnds {
-  /** Do these bytes end where a message, or a control frame, does? */
-  push(chunk: Buffer): boolean
+  /** How many of these bytes stand before the end of the last message, or control frame, that ends among them. */
+  push(chunk: Buffer): number
 }
 
 export function createMessageEnds(): MessageEnds {
@@ -127,6 +127,7 @@ export function createMessageEnds(): MessageEnds {
   const size = (): number => headerSize(header, known) - (known >= 2 && ((header[1] as number) & 0x80) === 0 ? 4 : 0)
   return {
     push(chunk) {
+      let end = 0
       for (let at = 0; at < chunk.length; ) {
         if (left === 0) {
           header[known] = chunk[at] as number
@@ -140,8 +141,9 @@ export function createMessageEnds(): MessageEnds {
         const count = Math.min(left, chunk.length - at)
         left -= count
         at += count
+        if (left === 0 && last) end = at
       }
-      return known === 0 && left === 0 && last
+      return end
     },
   }
 }

@@ -135,6 +135,8 @@ async function exchange(
       scrubbed(answer.statusMessage ?? "", spellings),
       flatten(answerHeaders(answer, decoders.length > 0)).map((text) => scrubbed(text, spellings)),
     )
+    // One that goes on for as long as it likes begins at once; its first bytes may be long in coming.
+    if (answer.headers["content-length"] === undefined) response.flushHeaders()
     const { socket } = answer
     const came = inTurns(answer, relayed.turns)
     const [decoder] = decoders

@@ -119,11 +119,11 @@ async function join(
   const scrubber = createScrubber(spellings)
   const ends = createMessageEnds()
   const passBack = (came: Buffer): boolean => {
-    const bytes = scrubber.push(came)
-    // What may be the start of a secret is held back, but not beyond its message: the next one may never come.
-    const rest = ends.push(came) ? scrubber.end() : bytes.subarray(0, 0)
-    if (bytes.length + rest.length === 0) return true
-    return client.write(rest.length === 0 ? bytes : Buffer.concat([bytes, rest]))
+    const end = ends.push(came)
+    // What is held back is not held beyond its message: the next one may never come.
+    const whole = end === 0 ? [] : [scrubber.push(came.subarray(0, end)), scrubber.end()]
+    const bytes = Buffer.concat([...whole, scrubber.push(came.subarray(end))])
+    return bytes.length === 0 || client.write(bytes)
   }
   passBack(answer.early)
   return await new Promise<Refusal | undefined>((resolve) => {

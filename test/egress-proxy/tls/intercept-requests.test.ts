@@ -190,7 +190,8 @@ describe("a request that passes", () => {
     upstream.server.on("upgrade", (request, socket, head) => {
       upstream.seen.push({ method: "UPGRADE", url: request.url ?? "", raw: request.rawHeaders, body: head.toString() })
       socket.write(
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\nX-Caisson-Denied: forged\r\n\r\nfirst",
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\nX-Caisson-Denied: forged\r\n\r\n\x81\x05first",
+        "latin1",
       )
       socket.pipe(socket)
     })
