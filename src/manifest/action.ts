@@ -10,7 +10,7 @@ import type { Context } from "./context.ts"
 import type { Report } from "./diagnostics.ts"
 import { object, optionalNumber, optionalText, text, texts } from "./fields.ts"
 import { deepFreeze } from "./freeze.ts"
-import { globCovers } from "./glob.ts"
+import { covers, parseGlob } from "./globs.ts"
 import { parseMutates } from "./mutates.ts"
 import { checkShape } from "./shape.ts"
 import { ACTION_FILE, readRequires } from "./tool.ts"
@@ -42,6 +42,11 @@ export function readAction(written: JsonObject, context: Context): ActionContrac
   return report.failed ? undefined : deepFreeze(contract)
 }
 
+const scopeCovers = (wide: string, narrow: string): boolean => {
+  const [one, other] = [parseGlob(wide), parseGlob(narrow)]
+  return one.ok && other.ok && covers(one.glob, other.glob)
+}
+
 /** Does the tool declare at least this effect of the action? A wildcard of the action is met by any scope of its class. */
 function honours(tool: ToolContract, wanted: MutateScope): boolean {
   return tool.mutates.some(
@@ -49,8 +54,8 @@ function honours(tool: ToolContract, wanted: MutateScope): boolean {
       own.class === wanted.class &&
       (wanted.scope === "*" ||
         own.scope === wanted.scope ||
-        globCovers(wanted.scope, own.scope) ||
-        globCovers(own.scope, wanted.scope)),
+        scopeCovers(wanted.scope, own.scope) ||
+        scopeCovers(own.scope, wanted.scope)),
   )
 }
 

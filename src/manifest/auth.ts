@@ -7,7 +7,7 @@
 import type { Context } from "./context.ts"
 import { joinPath, shown } from "./diagnostics.ts"
 import { defined, object, optionalObject, optionalText, text, texts } from "./fields.ts"
-import { canonicalGlob, globCovers } from "./glob.ts"
+import { canonicalGlob, globCovers } from "./sandbox-globs.ts"
 import type { AuthSpec, CliSpec, JsonObject } from "./types.ts"
 
 const EXPIRY = /^(?:exit_code:\d{1,3}|http_status:[1-5]\d\d|exception:[A-Za-z_$][\w$.]*|header:[A-Za-z0-9-]+:.+)$/
@@ -31,6 +31,10 @@ function checkLogin(login: JsonObject | undefined, cli: boolean, context: Contex
   say("login-url", "auth.login.url", `\`${shown(url)}\` is not an address`, "write the full `https://…` address")
 }
 
+/** A state path is a file, or a folder with all that is in it. */
+const namesOrHolds = (wide: string, path: string): boolean =>
+  [path, path.replace(/\/\*\*$/, ""), `${path}/**`].some((reading) => globCovers(wide, reading))
+
 function checkStatePaths(paths: readonly string[], cli: CliSpec | undefined, context: Context): void {
   if (cli === undefined) return
   const reachable = [...cli.sandbox.fs.read, ...cli.sandbox.fs.write]
@@ -38,9 +42,7 @@ function checkStatePaths(paths: readonly string[], cli: CliSpec | undefined, con
     const glob = canonicalGlob(path)
     const at = joinPath("auth.state.paths", i)
     if (!glob.ok) context.report.error("fs-glob", at, `\`${shown(path)}\`: ${glob.message}`, glob.fix)
-    else if (
-      !reachable.some((wide) => globCovers(wide, glob.glob) || globCovers(wide, glob.glob.replace(/\/\*\*$/, "")))
-    ) {
+    else if (!reachable.some((wide) => namesOrHolds(wide, glob.glob))) {
       context.report.error(
         "state-path-unreachable",
         at,

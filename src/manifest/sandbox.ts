@@ -8,7 +8,7 @@ import { checkEnvLiterals } from "./credentials.ts"
 import { joinPath, shown } from "./diagnostics.ts"
 import type { Report } from "./diagnostics.ts"
 import { flag, object, optionalObject, text, texts } from "./fields.ts"
-import { canonicalGlob, globCovers } from "./glob.ts"
+import { canonicalGlob, globCovers } from "./sandbox-globs.ts"
 import type { CliSandbox, JsonObject } from "./types.ts"
 
 const FROM_HOST = ["PATH", "HOME", "TMPDIR"]

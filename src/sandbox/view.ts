@@ -24,7 +24,7 @@ import {
 import { join } from "node:path"
 import { makeFile, makeFolder, makeFolders } from "./exact-modes.ts"
 import { isReserved } from "./effects/names.ts"
-import { matches, type WorkspacePath } from "./globs.ts"
+import { matches, type WorkspacePath } from "../manifest/globs.ts"
 import { type Identity, LayerUnavailable } from "./layers/overlay.ts"
 import { MNT_DETACH, MS, mount, umount } from "../linux/syscalls.ts"
 import {

@@ -5,7 +5,7 @@
  * route and shown as unavailable, with what to change. Pure. Does not: ask the machine; the sandbox does.
  */
 import type { DriverContract, JsonObject } from "../../manifest/types.ts"
-import { parseGlob } from "../../sandbox/globs.ts"
+import { parseGlob } from "../../manifest/globs.ts"
 import { sealPaths } from "./seal-paths.ts"
 
 export interface Unenforceable {

@@ -9,15 +9,10 @@ import type { Failure } from "./failure.ts"
 import { maxPathBytes, maxPathSegmentBytes } from "./limits.ts"
 import { dereference, isObject } from "./schema-path.ts"
 
-declare const workspacePath: unique symbol
-export type WorkspacePath = string & { readonly [workspacePath]: true }
-export type PathCheck =
-  | { readonly ok: true; readonly path: WorkspacePath }
-  | { readonly ok: false; readonly problem: string; readonly fix: string }
+const workspacePathFormat = "workspace-path"
 
-export const workspacePathFormat = "workspace-path"
-
-const problemOf = (text: string): [problem: string, fix: string] | undefined => {
+/** Why the text names nothing in the workspace; undefined where it does. */
+export const workspacePathFault = (text: string): readonly [problem: string, fix: string] | undefined => {
   if (text === "") return ["is empty", "write `.` for the workspace itself"]
   if (text.includes("\0")) return ["contains a NUL character", "remove it"]
   if (!text.isWellFormed()) return ["is not well-formed Unicode", "remove the lone surrogates"]
@@ -36,13 +31,6 @@ const problemOf = (text: string): [problem: string, fix: string] | undefined => 
   return undefined
 }
 
-export const checkWorkspacePath = (text: string): PathCheck => {
-  const problem = problemOf(text)
-  return problem === undefined
-    ? { ok: true, path: text as WorkspacePath }
-    : { ok: false, problem: problem[0], fix: problem[1] }
-}
-
 /** Schemas that apply to one value through any keyword; each at most once, whatever refers to it. */
 const applies = (root: JsonSchema, schema: JsonValue | undefined, seen: Set<JsonObject>): readonly JsonObject[] => {
   const target = dereference(root, schema)
@@ -58,13 +46,13 @@ const applies = (root: JsonSchema, schema: JsonValue | undefined, seen: Set<Json
 const walk = (root: JsonSchema, schemas: readonly JsonObject[], value: JsonValue, at: string): Failure | undefined => {
   if (typeof value === "string") {
     if (!schemas.some((schema) => schema["format"] === workspacePathFormat)) return undefined
-    const check = checkWorkspacePath(value)
-    if (check.ok) return undefined
+    const [problem, fix] = workspacePathFault(value) ?? []
+    if (problem === undefined || fix === undefined) return undefined
     return {
       ok: false,
       code: "input_invalid",
-      message: `\`${at}\` is not a workspace path: it ${check.problem}`,
-      hint: check.fix,
+      message: `\`${at}\` is not a workspace path: it ${problem}`,
+      hint: fix,
       details: { field: at },
     }
   }

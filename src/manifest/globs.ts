@@ -1,11 +1,11 @@
 /**
- * Workspace paths and the one glob grammar over them.
+ * Workspace paths and the one glob grammar over them: of contracts, drivers, views, homes and judgements alike.
  *
- * Grammar: segments between `/`; `*` any run of characters within one segment, `?` exactly one character, `**` alone
- * in a segment any number of segments; a trailing `/` means everything below; a leading `/` or `./` means the
- * workspace root, which is the base anyway; `/` alone is everything. Braces, brackets and `!` are literal, matching is
- * case-sensitive, dotfiles match like any other name. `\xHH` is the byte HH, as in reported paths, so that `\x2a` is
- * a literal star.
+ * Grammar: segments between `/`; `*` any run of characters within one segment, `**` alone in a segment any number of
+ * segments; a trailing `/` means everything below; a leading `/` or `./` means the workspace root, which is the base
+ * anyway; `/` alone is everything. Matching is case-sensitive, dotfiles match like any other name. `\xHH` is the byte
+ * HH, as in reported paths, so that `\x2a` is a literal star; `?`, brackets, braces and `!`, which other languages know
+ * as wildcards, are written so too.
  * Guarantees: `a/**` and `a/` match what lies below `a`, not `a` itself; time is linear in path × pattern (there are
  * no regular expressions to blow up); a value of either branded type was made by its parser.
  * Does not: touch a file system or resolve symlinks.
@@ -14,9 +14,8 @@ declare const workspacePath: unique symbol
 /** Relative, `/`-separated, no empty, `.` or `..` segment; bytes that are not UTF-8 are escaped. `""` is the root. */
 export type WorkspacePath = string & { readonly [workspacePath]: true }
 
-type Token = string | typeof STAR | typeof ONE
+type Token = string | typeof STAR
 const STAR = Symbol("*")
-const ONE = Symbol("?")
 type Segment =
   | { readonly kind: "literal"; readonly text: string }
   | { readonly kind: "wild"; readonly tokens: readonly Token[] }
@@ -28,6 +27,8 @@ export interface Glob {
 }
 export type ParsedGlob = { readonly ok: true; readonly glob: Glob } | { readonly ok: false; readonly message: string }
 
+/** wildcards of other languages */
+const ELSEWHERE: ReadonlySet<string> = new Set(["?", "[", "]", "{", "}", "!"])
 const MAX_GLOB_LENGTH = 1024
 const MAX_GLOB_SEGMENTS = 64
 
@@ -76,8 +77,9 @@ const parseSegment = (part: string, whole: string): Segment | string => {
   const tokens: Token[] = []
   for (const char of characters(part)) {
     if (char === "*") tokens.push(STAR)
-    else if (char === "?") tokens.push(ONE)
     else if (char === "\\") return `"${whole}" has a lone backslash; write \\x5c for one`
+    else if (ELSEWHERE.has(char))
+      return `"${whole}" has a "${char}", and only * and ** are wildcards; write \\x${char.charCodeAt(0).toString(16)} for the character itself`
     else tokens.push(canonicalCharacter(char))
   }
   const literal = tokens.every((token) => typeof token === "string")
@@ -116,7 +118,7 @@ const wildMatches = (tokens: readonly Token[], text: string): boolean => {
     if (expected === STAR) {
       star = token++
       retry = char
-    } else if (expected !== undefined && (expected === ONE || expected === chars[char])) {
+    } else if (expected !== undefined && expected === chars[char]) {
       token++
       char++
     } else if (star >= 0) {
@@ -196,6 +198,30 @@ export const coversTree = (glob: Glob, dir: WorkspacePath, literalOnly?: readonl
 export const mayMatchBelow = (glob: Glob, dir: WorkspacePath): boolean => {
   for (const position of walk(glob, split(dir))) if (position < glob.segments.length) return true
   return false
+}
+
+const segmentCovers = (wide: Segment, narrow: Segment): boolean => {
+  if (narrow.kind === "any-depth" || wide.kind === "any-depth") return false
+  if (narrow.kind === "literal")
+    return wide.kind === "literal" ? wide.text === narrow.text : wildMatches(wide.tokens, narrow.text)
+  if (wide.kind === "literal") return false
+  if (wide.tokens.every((token) => token === STAR)) return true
+  return wide.tokens.length === narrow.tokens.length && wide.tokens.every((token, at) => token === narrow.tokens[at])
+}
+
+/** Is every path that `narrow` matches matched by `wide`? May say no where the answer is yes by a roundabout pattern. */
+export const covers = (wide: Glob, narrow: Glob): boolean => {
+  // reach[j]: the segments of `wide` so far can cover the first j of `narrow`; one row a segment, so quadratic at worst
+  let reach = [true, ...narrow.segments.map(() => false)]
+  for (const segment of wide.segments) {
+    const next = reach.map(() => false)
+    for (const [at, other] of [undefined, ...narrow.segments].entries()) {
+      if (segment.kind === "any-depth") next[at] = reach[at] === true || next[at - 1] === true
+      else if (other !== undefined) next[at] = reach[at - 1] === true && segmentCovers(segment, other)
+    }
+    reach = next
+  }
+  return reach[narrow.segments.length] === true
 }
 
 /** The names that something matched below this folder can begin with: those listed, or any. */
