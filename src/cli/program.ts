@@ -2,11 +2,11 @@
  * The command tree: names, flags, help. Each command's code is loaded when it runs.
  *
  * Guarantees: only commands that exist are here; an unknown one is refused with the nearest name. Unknown flags, extra
- * arguments and flags without a value are refused.
+ * arguments and flags without a value are refused, each with the command that tells more.
  */
 import { Command, Option } from "commander"
 import type { Terminal } from "./terminal.ts"
-import { about, commands, exitCodes, options } from "./words.ts"
+import { about, commands, exitCodes, options, says } from "./words.ts"
 
 type Finish = (code: number) => void
 
@@ -87,6 +87,13 @@ const addEvidence = (program: Command, terminal: Terminal, finish: Finish): void
     .action(async (flags) => finish(await (await import("./commands/egress-proxy.ts")).run(flags, terminal)))
 }
 
+/** What follows a refusal: how the command is used, and where more is told. */
+const usageOf = (command: Command): string => {
+  const takesTool = command.registeredArguments.some((argument) => argument.name() === "tool")
+  const more = `\`caisson ${command.name()} --help\` tells more`
+  return `use  caisson ${command.name()} ${command.usage()}; ${takesTool ? `${says.listsTools}, ` : ""}${more}`
+}
+
 export const createProgram = (version: string, terminal: Terminal, finish: Finish): Command => {
   const program = new Command("caisson")
     .description(about)
@@ -94,7 +101,7 @@ export const createProgram = (version: string, terminal: Terminal, finish: Finis
     .helpOption("-h, --help", "this help")
     .addHelpText("after", `\n${exitCodes}`)
     .showSuggestionAfterError(true)
-    .showHelpAfterError(false)
+    .showHelpAfterError(says.moreHelp)
     .allowExcessArguments(false)
     .configureOutput({ outputError: (text, write) => write(`caisson: ${text.replace(/^error: /, "")}`) })
     .exitOverride()
@@ -106,6 +113,7 @@ export const createProgram = (version: string, terminal: Terminal, finish: Finis
       .version(version, "-V, --version", "the version of caisson")
       .helpOption("-h, --help", "this help")
       .allowExcessArguments(false)
+      .showHelpAfterError(usageOf(command))
       .exitOverride()
   return program
 }

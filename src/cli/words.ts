@@ -51,5 +51,7 @@ export const says = {
   noManifests: "no manifests found",
   working: "working",
   runThis: "Run it?",
+  moreHelp: "`caisson --help` lists the commands",
+  listsTools: "`caisson tools` lists the tools",
   keepThese: "Keep these changes?",
 } as const

@@ -54,3 +54,28 @@ test("an unknown command gets the nearest one, and is refused", async () => {
   expect(text).toContain("tools")
   expect(exitCode).not.toBe(0)
 })
+
+describe("a command that cannot be understood is refused with the next step", () => {
+  test.each([
+    ["call", "caisson call [options] <tool>", "`caisson tools` lists the tools"],
+    ["why", "caisson why [options] <tool>", "`caisson tools` lists the tools"],
+    ["validate", "caisson validate [options] <path...>", "`caisson validate --help`"],
+    ["egress-proxy", "caisson egress-proxy [options]", "`caisson egress-proxy --help`"],
+  ])("caisson %s without what it needs", async (name, usage, next) => {
+    const { text, exitCode } = await typed(name)
+    expect(text).toMatch(/^caisson: (missing required argument|required option)/)
+    expect(text).toContain(usage)
+    expect(text).toContain(next)
+    expect(exitCode).not.toBe(0)
+  })
+  test.each([
+    [["tolls"], "`caisson --help`"],
+    [["--nosuch"], "`caisson --help`"],
+    [["call", "json.query", "--workspce", "x"], "`caisson call --help`"],
+    [["call", "json.query", "more"], "`caisson call --help`"],
+    [["receipts", "--call"], "`caisson receipts --help`"],
+    [["doctor", "--backend", "podman"], "`caisson doctor --help`"],
+  ])("caisson %j", async (words, next) => {
+    expect((await typed(...words)).text).toContain(next)
+  })
+})

@@ -161,3 +161,30 @@ test.each([40, 60, 80])("no line of a table is longer than %i columns", (width) 
   expect(Math.max(...text.split("\n").map((line) => line.length))).toBeLessThanOrEqual(width)
   for (const cell of ["image.convert", "imagemagick@1", "another"]) expect(text).toContain(cell)
 })
+
+const hosts = "example.com www.example.com api.example.com raw.example-content.com"
+const drivers = [
+  ["imagemagick@1", "cli", "none", "available (6.9.11)"],
+  ["curl@1", "cli", hosts, "available (7.88.1)"],
+]
+
+test("a column of many words wraps before a table gives up its columns", () => {
+  expect(table(["DRIVER", "KIND", "EGRESS", "STATE"], drivers, 80).split("\n")).toEqual([
+    `${"DRIVER         KIND  EGRESS".padEnd(62)}STATE`,
+    `${"imagemagick@1  cli   none".padEnd(62)}available (6.9.11)`,
+    `${"curl@1         cli   example.com www.example.com".padEnd(62)}available (7.88.1)`,
+    "                     api.example.com raw.example-content.com",
+  ])
+})
+
+test("a table without room for columns keeps its headings, and shows what belongs to a row", () => {
+  expect(table(["DRIVER", "KIND", "EGRESS", "STATE"], drivers, 48).split("\n")).toEqual([
+    "DRIVER KIND EGRESS",
+    "    STATE",
+    "imagemagick@1 cli none",
+    "    available (6.9.11)",
+    "curl@1 cli example.com www.example.com",
+    "  api.example.com raw.example-content.com",
+    "    available (7.88.1)",
+  ])
+})

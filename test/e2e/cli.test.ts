@@ -443,6 +443,16 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`
     expect(plain.stdout).not.toContain('"ok"')
   })
 
+  test("why of a tool that does not exist is the reason alone, without an empty table", async () => {
+    const command = `${process.execPath} ${launcher} why nosuch`
+    const { stdout } = await execa("script", ["-qec", command, "/dev/null"], {
+      cwd: workspace,
+      env: { ...env, TERM: "xterm", NO_COLOR: "1" },
+      reject: false,
+    })
+    expect(stdout).toMatch(/^not_found {2}there is no tool nosuch/)
+  })
+
   test.each(["tools", "tools file.write", "drivers", "doctor", "why http.fetch"])(
     "%s fits sixty columns and is ASCII under LC_ALL=C",
     async (words) => {

@@ -17,13 +17,12 @@ const show = (report: WhyReport, terminal: Terminal): void => {
       row.phase === "selected" ? paint.green(row.phase) : row.phase === "rank" ? row.phase : paint.red(row.phase)
     return [inline(row.driver), row.kind, phase, inline(row.reason)]
   })
-  terminal.result(table(["DRIVER", "KIND", "PHASE", "REASON"], rows, terminal.width))
+  if (rows.length > 0) terminal.result(`${table(["DRIVER", "KIND", "PHASE", "REASON"], rows, terminal.width)}\n`)
   if (report.error !== undefined) {
-    terminal.result(`\n${paint.red(report.error.code)}  ${inline(report.error.message)}`)
+    terminal.result(`${paint.red(report.error.code)}  ${inline(report.error.message)}`)
     terminal.result(`${paint.cyan("hint")}  ${inline(report.error.hint)}`)
   }
   if (report.profile === undefined) return
-  terminal.result("")
   terminal.result(
     table(
       ["SEALED", "PROFILE"],

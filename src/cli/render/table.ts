@@ -2,7 +2,8 @@
  * Plain columns for people. Pure.
  *
  * Guarantees: no line is longer than the width, unless a single painted word is. The last column takes the rest of the
- * width and wraps; where the others leave it too little, each row becomes a short block instead.
+ * width and wraps; where the others leave it too little, the widest that has several words wraps too, else each row
+ * becomes a short block. The headings stay either way.
  */
 import { stripVTControlCharacters } from "node:util"
 
@@ -11,7 +12,10 @@ const pad = (text: string, width: number): string => text + " ".repeat(Math.max(
 
 /** Less room than this for the last column is hard to read. */
 const leastRest = 24
+const gap = 2
+/** In a block: where its last cell stands, and where the others go on. */
 const blockIndent = 4
+const continued = 2
 
 /** A word that fits no line is cut; one with colours in it is left whole. */
 const pieces = (word: string, width: number): string[] =>
@@ -32,33 +36,49 @@ const wrap = (text: string, width: number): string[] => {
   return lines
 }
 
+const hanging = (lines: readonly string[], indent: number): string[] =>
+  lines.map((line, index) => (index === 0 ? line : " ".repeat(indent) + line))
+
 const blocks = (rows: readonly (readonly string[])[], width: number): string =>
   rows
     .flatMap((row) => {
       const start = row.slice(0, -1).filter((cell) => cell !== "")
-      const indent = " ".repeat(blockIndent)
       return [
-        ...wrap(start.join(" "), width),
-        ...wrap(row.at(-1) ?? "", Math.max(1, width - blockIndent)).map((line) => indent + line),
+        ...hanging(wrap(start.join(" "), Math.max(1, width - continued)), continued),
+        ...wrap(row.at(-1) ?? "", Math.max(1, width - blockIndent)).map((line) => " ".repeat(blockIndent) + line),
       ].map((line) => line.trimEnd())
     })
     .join("\n")
 
+const longestWord = (text: string): number => Math.max(...text.split(/[ \n]/).map(length))
+
+/** The widths of all columns but the last, the widest of them narrowed where that leaves the last enough; else nothing. */
+const fittingWidths = (all: readonly (readonly string[])[], width: number): number[] | undefined => {
+  const widest = (measure: (cell: string) => number): number[] =>
+    (all[0] ?? []).map((_, column) => Math.max(...all.map((row) => measure(row[column] ?? ""))))
+  const widths = widest(length)
+  const last = widths.pop() ?? 0
+  const lacking = Math.min(leastRest, last) - (width - widths.reduce((sum, each) => sum + each + gap, 0))
+  if (lacking <= 0) return widths
+  const column = widths.indexOf(Math.max(...widths))
+  const narrowed = (widths[column] ?? 0) - lacking
+  return narrowed < (widest(longestWord)[column] ?? 0) ? undefined : widths.with(column, narrowed)
+}
+
 export const table = (head: readonly string[], rows: readonly (readonly string[])[], width: number): string => {
   const all = [head, ...rows]
-  const widths = head.map((_, column) => Math.max(...all.map((row) => length(row[column] ?? ""))))
-  const fixed = widths.slice(0, -1).reduce((sum, each) => sum + each + 2, 0)
-  const rest = width - fixed
-  if (rest < leastRest && (widths.at(-1) ?? 0) > rest) return blocks(rows, width)
+  const widths = fittingWidths(all, width)
+  if (widths === undefined) return blocks(all, width)
+  const rest = width - widths.reduce((sum, each) => sum + each + gap, 0)
   return all
     .flatMap((row) => {
-      const start = row
-        .slice(0, -1)
-        .map((cell, column) => pad(cell, (widths[column] ?? 0) + 2))
-        .join("")
-      return wrap(row.at(-1) ?? "", rest)
-        .map((part, index) => (index === 0 ? start : " ".repeat(fixed)) + part)
-        .map((line) => line.trimEnd())
+      const cells = [...widths, rest].map((each, column) => wrap(row[column] ?? "", each))
+      return Array.from({ length: Math.max(...cells.map((lines) => lines.length)) }, (_, line) =>
+        cells
+          .map((lines, column) => pad(lines[line] ?? "", (widths[column] ?? 0) + gap))
+          .join("")
+          .trimEnd(),
+      )
     })
     .join("\n")
 }
