@@ -211,8 +211,8 @@ export function checkRevision(before: DriverContract, after: DriverContract): re
       `\`${spawn.join("`, `")}\` may be started since this revision`,
       "raise the major version, and have it reviewed",
     )
-  const engine = (driver: DriverContract): unknown =>
-    isObject(driver.runner) ? driver.runner["engine"] : driver.runner
+  const engine = ({ runner }: DriverContract): string | undefined =>
+    runner?.form === "inline" ? runner.engine : JSON.stringify(runner)
   if (engine(before) !== engine(after))
     report.warn("runner-changed", "runner", "the runner changed since the last revision", "have it reviewed")
   return report.diagnostics

@@ -5,7 +5,6 @@
  * each named in the contract's source; what can be parsed but never serve a call is marked `unusable`.
  * Does not: meet the tool's contract; binding.ts does.
  */
-import { readAuth } from "./auth.ts"
 import { sourceOf } from "./context.ts"
 import type { Context } from "./context.ts"
 import { checkCredentials, checkEnvLiterals } from "./credentials.ts"
@@ -13,8 +12,6 @@ import { joinPath, nearest, shown } from "./diagnostics.ts"
 import { readEgress } from "./egress-block.ts"
 import {
   defined,
-  isObject,
-  list,
   object,
   objects,
   optionalNumber,
@@ -26,11 +23,14 @@ import {
 } from "./fields.ts"
 import { deepFreeze } from "./freeze.ts"
 import { checkArgv, dialect, readCost, readImplementation } from "./implementation.ts"
-import { splitInstall } from "./install.ts"
 import { mendDriver } from "./driver-mend.ts"
+import { readAuth } from "./kinds/auth.ts"
+import { readHealth } from "./kinds/health.ts"
+import { splitInstall } from "./kinds/install.ts"
+import { liftRuntime, readEgressBudget, readLimits, readRunner } from "./kinds/runner.ts"
+import { readSetup } from "./kinds/setup.ts"
 import { limits } from "./limits.ts"
 import { compilePattern } from "./pattern.ts"
-import { liftRuntime, readEgressBudget, readLimits, readRunner } from "./runner.ts"
 import { readSandbox } from "./sandbox.ts"
 import { checkShape, ownSchema } from "./shape.ts"
 import { readRetry } from "./tool.ts"
@@ -144,21 +144,6 @@ function readCliSpec(front: JsonObject, context: Context): CliSpec {
   }
 }
 
-function checkHealth(front: JsonObject, context: Context): void {
-  const block = optionalObject(front, "health_check")
-  if (block === undefined) return
-  const method = text(block, "method")
-  if (method === "exec" && block["cmd"] === undefined)
-    context.report.error("missing-field", "health_check.cmd", "`health_check.method: exec` needs `cmd`", "add `cmd:`")
-  if (method === "http" && block["http"] === undefined)
-    context.report.error(
-      "missing-field",
-      "health_check.http",
-      "`health_check.method: http` needs `http`",
-      "add `http: { url, expect_status }`",
-    )
-}
-
 function readImplements(
   front: JsonObject,
   side: Parameters<typeof readImplementation>[2],
@@ -201,7 +186,6 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
   const kind = KINDS.find((name) => name === front["kind"])
   if (kind === undefined || !checkShape(`driver-${kind}`, front, report) || !universal) return undefined
   checkKeys(front, kind, context)
-  checkHealth(front, context)
   for (const key of kind === "builtin" ? ["install", "auth", "network"] : []) {
     if (front[key] !== undefined) report.error("builtin-extra", key, `a builtin driver has no \`${key}\``, "remove it")
   }
@@ -235,7 +219,7 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
     ),
     install: install?.methods ?? [],
     versionCheck: readVersionCheck(front, context),
-    auth: readAuth(front, cli, context),
+    auth: readAuth(front, cli, network.egress, context),
     ...network,
     region: Array.isArray(front["region"]) ? texts(front, "region") : ["global"],
     regionDeclared: Array.isArray(front["region"]),
@@ -243,16 +227,16 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
     ...readCost(object(front, "cost_override")),
     timeoutMs: optionalNumber(front, "timeout_override_ms"),
     retry: readRetry(optionalObject(front, "retry_override")),
-    healthCheck: optionalObject(front, "health_check"),
+    healthCheck: readHealth(front, network.egress, context),
     requires: defined({
       os: texts(requires, "os"),
       arch: texts(requires, "arch"),
       minDiskMb: optionalNumber(requires, "min_disk_mb"),
       minMemoryMb: optionalNumber(requires, "min_memory_mb"),
     }),
-    setup: list(front, "setup").filter(isObject),
+    setup: readSetup(front, context),
     runner,
-    limits: readLimits(isObject(runner) && isObject(runner["inline"]) ? runner["inline"] : runner, metadata),
+    limits: readLimits(runner, metadata),
     egressBudget: readEgressBudget(metadata),
     kindFields: without(
       front,

@@ -41,6 +41,17 @@ export const limits = Object.freeze({
   /** a version check that names no `timeout_ms`, so that a slow or busy machine does not make a program vanish; a longer one is cut to it, with a warning */
   versionCheckMs: 30_000,
 
+  /** how long what a driver declares may take; a longer time is cut to these, with a warning */
+  healthCheckMs: 60_000,
+  setupStepMs: 60 * 60_000,
+  /** commands that only look: `skip_if`, and the one that lists a prompt's options */
+  setupProbeMs: 60_000,
+  /** a person's way through a page and back */
+  callbackMs: 60 * 60_000,
+  /** how often at most; a shorter time is raised to these, with a warning */
+  healthEveryMs: 10_000,
+  refreshEveryMs: 60_000,
+
   egressEntries: 256,
   egressEntryLength: 300,
   listLength: 512,

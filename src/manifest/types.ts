@@ -6,13 +6,23 @@
  * Assumes: nothing. Does not: touch clock, network or disk.
  */
 import type { EgressEntry } from "./egress-entry.ts"
+import type { AuthSpec } from "./kinds/auth.ts"
 import type { GovernanceRule } from "./kinds/governance.ts"
 import type { GrantSet } from "./kinds/grants.ts"
+import type { HealthCheck } from "./kinds/health.ts"
+import type { InstallMethod } from "./kinds/install.ts"
+import type { RunnerSpec } from "./kinds/runner.ts"
 import type { SecretAccess, SecretAudit, SecretExposure } from "./kinds/secret-rules.ts"
+import type { SetupStep } from "./kinds/setup.ts"
 
+export type * from "./kinds/auth.ts"
 export type * from "./kinds/governance.ts"
 export type * from "./kinds/grants.ts"
+export type * from "./kinds/health.ts"
+export type * from "./kinds/install.ts"
+export type * from "./kinds/runner.ts"
 export type * from "./kinds/secret-rules.ts"
+export type * from "./kinds/setup.ts"
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue }
 export type JsonObject = { readonly [key: string]: JsonValue }
@@ -112,14 +122,6 @@ export interface VersionCheck {
   readonly timeoutMs: number
 }
 
-export interface InstallMethod {
-  readonly method: string
-  readonly usable: boolean
-  /** why not, when not usable: unknown method, experimental, placeholder hash, … */
-  readonly reason?: string
-  readonly fields: JsonObject
-}
-
 /** AIP-29 `sandbox`. Absent parts mean the tightest reading. */
 export interface CliSandbox {
   readonly fs: { readonly read: readonly string[]; readonly write: readonly string[]; readonly deny: readonly string[] }
@@ -144,14 +146,6 @@ export interface CliSpec {
   readonly binArgs: readonly string[]
   readonly sandbox: CliSandbox
   readonly output: CliOutput
-}
-
-export interface AuthSpec {
-  readonly ref?: string
-  readonly state: { readonly paths: readonly string[]; readonly env: readonly string[] }
-  readonly login?: JsonObject
-  readonly refresh?: JsonObject
-  readonly expiry?: { readonly detect: string }
 }
 
 /** One `implements[]` entry, its tool resolved by the registry later. */
@@ -232,15 +226,15 @@ export interface DriverContract {
   readonly currency?: string
   readonly timeoutMs?: number
   readonly retry?: RetryRule
-  readonly healthCheck?: JsonObject
+  readonly healthCheck?: HealthCheck
   readonly requires: {
     readonly os: readonly string[]
     readonly arch: readonly string[]
     readonly minDiskMb?: number
     readonly minMemoryMb?: number
   }
-  readonly setup: readonly JsonObject[]
-  readonly runner?: JsonValue
+  readonly setup: readonly SetupStep[]
+  readonly runner?: RunnerSpec
   /** per-call limits from `runner.limits` (AIP-17) and `metadata.limits`, where declared */
   readonly limits: DriverLimits
   /** what one call may use of the network, from `metadata.egress_budget`; the host's own budgets still cap it */

@@ -4,8 +4,8 @@
  * Guarantees: a driver that passes can be sealed as far as its own words go; one that does not is dropped from the
  * route and shown as unavailable, with what to change. Pure. Does not: ask the machine; the sandbox does.
  */
-import type { DriverContract, JsonObject } from "../../manifest/types.ts"
 import { parseGlob } from "../../manifest/globs.ts"
+import type { DriverContract } from "../../manifest/types.ts"
 import { sealPaths } from "./seal-paths.ts"
 
 export interface Unenforceable {
@@ -15,21 +15,15 @@ export interface Unenforceable {
 }
 
 /** `in-process` is honoured as a subprocess, as the spec has it for code that nobody vouches for. */
-const ENGINES: readonly unknown[] = ["subprocess", "sandbox", "in-process"]
-
 const badRunner = ({ id, runner }: DriverContract): Unenforceable | undefined => {
-  if (runner === undefined || runner === null) return undefined
-  const block: JsonObject =
-    typeof runner === "object" && !Array.isArray(runner) ? (runner as JsonObject) : { engine: runner }
-  const inline = typeof block["inline"] === "object" ? (block["inline"] as JsonObject) : block
-  const elsewhere = block["ref"] !== undefined || block["file"] !== undefined
-  if (elsewhere || !ENGINES.includes(inline["engine"] ?? "subprocess"))
+  if (runner === undefined) return undefined
+  if (runner.form !== "inline")
     return {
       control: "runner",
       reason: `${id} declares a runner that this host does not have`,
       fix: "use the engine subprocess or sandbox, as in `runner: { engine: subprocess }`",
     }
-  if (inline["image"] === undefined) return undefined
+  if (runner.image === undefined) return undefined
   return {
     control: "runner-image",
     reason: `${id} declares a runner image, and the namespace backend runs the host's own programs`,

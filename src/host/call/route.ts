@@ -11,7 +11,7 @@ import { resolve } from "../resolver/resolve.ts"
 import type { Resolution, RoutePolicy } from "../resolver/types.ts"
 import type { HostCore } from "./core.ts"
 import { unenforceable } from "./enforceable.ts"
-import { authStates } from "./sign-in.ts"
+import { authStates, loginDetails } from "./sign-in.ts"
 import type { Authorized, Routed, Step } from "./steps.ts"
 
 export const runsKind = (kind: string): boolean => kind === "cli"
@@ -52,7 +52,7 @@ export const routeFailure = ({ code, cause, rows }: Extract<Resolution, { ok: fa
     ...(rows.length > hostLimits.routeRows.value ? { more: rows.length - hostLimits.routeRows.value } : {}),
     ...(cause.fields === undefined ? {} : { fields: [...cause.fields] }),
     ...(cause.driver === undefined ? {} : { driver: cause.driver }),
-    ...(cause.login === undefined ? {} : { login: cause.login }),
+    ...(cause.login === undefined ? {} : { login: loginDetails(cause.login) }),
     ...(cause.pendingSetup === undefined ? {} : { pending: [...cause.pendingSetup] }),
   },
 })

@@ -5,17 +5,36 @@
  * iff each of them resolves (C-18); one with a login, or with set-up steps, is signed in only once that was done.
  * Assumes: no store of secrets, logins or finished set-ups yet, so none of the latter ever is.
  */
-import type { DriverContract, ToolContract } from "../../manifest/types.ts"
+import type {
+  DriverContract,
+  JsonObject,
+  JsonValue,
+  LoginProof,
+  LoginSpec,
+  ToolContract,
+} from "../../manifest/types.ts"
 import type { Failure } from "../invoke/failure.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import type { AuthStatus } from "../resolver/types.ts"
 import type { Routed, SignedIn, Step } from "./steps.ts"
 
-const stepId = (step: DriverContract["setup"][number], index: number): string =>
-  typeof step["id"] === "string" ? step["id"] : `step-${index + 1}`
+/** A login as its manifest writes it, for whoever is to do it. */
+export const loginDetails = ({ cmd, url, interactive, requiresCallbackUrl, completesWhen }: LoginSpec): JsonObject => ({
+  ...(cmd === undefined ? {} : { cmd }),
+  ...(url === undefined ? {} : { url }),
+  ...(interactive ? { interactive } : {}),
+  ...(requiresCallbackUrl ? { requires_callback_url: true } : {}),
+  ...(completesWhen.length === 0 ? {} : { completes_when: Object.fromEntries(completesWhen.flatMap(proofDetails)) }),
+})
+
+const proofDetails = (proof: LoginProof): readonly (readonly [string, JsonValue])[] => {
+  if (proof.by === "cmd") return Object.entries({ cmd: proof.cmd, exit_code: proof.exitCode })
+  const { method, url, expectStatus } = proof.probe
+  return [["http", { method, url, ...(expectStatus === undefined ? {} : { expect_status: expectStatus }) }]]
+}
 
 export const authStatus = (driver: DriverContract): AuthStatus => {
-  if (driver.setup.length > 0) return { state: "setup_required", pendingSetup: driver.setup.map(stepId) }
+  if (driver.setup.length > 0) return { state: "setup_required", pendingSetup: driver.setup.map((step) => step.id) }
   if (driver.auth === undefined) return { state: "authed" }
   const nothingNeeded = driver.auth.login === undefined && driver.auth.state.env.length === 0
   return { state: nothingNeeded ? "authed" : "unauthed" }
@@ -56,7 +75,7 @@ export const signIn = (routed: Routed): Step<SignedIn> => {
     message: `${key} needs a login`,
     details: {
       driver: key,
-      ...(contract.auth?.login === undefined ? {} : { login: contract.auth.login }),
+      ...(contract.auth?.login === undefined ? {} : { login: loginDetails(contract.auth.login) }),
       env: [...(contract.auth?.state.env ?? [])],
     },
   }

@@ -51,8 +51,9 @@ export const packagesFor = (drivers: Registry["drivers"], executables: Executabl
   const names = new Set([basename(executables.program), ...Object.keys(executables.spawn)])
   const packages = drivers
     .filter(({ contract }) => contract.cli !== undefined && names.has(basename(contract.cli.bin)))
-    .flatMap(({ contract }) => contract.install.filter(({ method, usable }) => method === "apt" && usable))
-    .flatMap(({ fields }) => (typeof fields["package"] === "string" ? [fields["package"]] : []))
+    .flatMap(({ contract }) =>
+      contract.install.flatMap((each) => (each.usable && each.method === "apt" ? [each.package] : [])),
+    )
   return [...new Set(packages)].sort()
 }
 

@@ -12,7 +12,6 @@ export type ExpirySign = "none" | "expired" | "check-first"
 export const expirySign = (auth: AuthSpec | undefined, exitCode: number, mapped: string | undefined): ExpirySign => {
   if (auth === undefined) return "none"
   if (mapped === "auth_required") return "expired"
-  const detect = /^exit_code:(\d+)$/.exec(auth.expiry?.detect ?? "")?.[1]
-  if (detect === undefined || Number(detect) !== exitCode) return "none"
+  if (auth.expiry?.by !== "exit_code" || auth.expiry.code !== exitCode) return "none"
   return exitCode === 1 ? "check-first" : "expired"
 }

@@ -50,9 +50,8 @@ const unavailable = (code: ReasonCode, reason: string, fix: string): DriverAvail
 const locate = (driver: DriverContract, bin: string, folders: readonly string[]): Located => {
   const bundle = path.dirname(driver.source.file)
   const usable = driver.install.filter((method) => method.usable)
-  const vendored = usable.find((method) => method.method === "vendored")?.fields["path"]
-  const relative =
-    bin.includes("/") && !path.isAbsolute(bin) ? bin : typeof vendored === "string" ? vendored : undefined
+  const vendored = usable.find((method) => method.method === "vendored")
+  const relative = bin.includes("/") && !path.isAbsolute(bin) ? bin : vendored?.path
   if (relative === undefined) return locateSystemProgram(bin, folders)
   const brought = (): Located => locateVendoredProgram(relative, bundle, folders)
   if (relative === bin) return brought()

@@ -18,10 +18,9 @@ const commands: Readonly<Record<string, (name: string) => string>> = {
 }
 const plainPackage = /^[A-Za-z0-9@][A-Za-z0-9@/._+:=-]{0,127}$/
 
-const commandOf = ({ method, usable, fields }: InstallMethod): string | undefined => {
-  const name = fields["package"]
-  if (!usable || typeof name !== "string" || !plainPackage.test(name)) return undefined
-  return Object.hasOwn(commands, method) ? commands[method]?.(name) : undefined
+const commandOf = (each: InstallMethod): string | undefined => {
+  if (!each.usable || !("package" in each) || !plainPackage.test(each.package)) return undefined
+  return Object.hasOwn(commands, each.method) ? commands[each.method]?.(each.package) : undefined
 }
 
 /** apt where it is offered, since this host runs on Debian and Ubuntu; else the first method in the author's order. */

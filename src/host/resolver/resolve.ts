@@ -123,9 +123,7 @@ const needsPerson = (dropped: readonly Dropped[], input: ResolveInput): Refused 
   if (best === undefined || found === undefined) return undefined
   const { rejection } = found
   const { contract, key } = best.driver
-  const pending =
-    input.auth.get(key)?.pendingSetup ??
-    contract.setup.flatMap((step) => (typeof step["id"] === "string" ? [step["id"]] : []))
+  const pending = input.auth.get(key)?.pendingSetup ?? contract.setup.map((step) => step.id)
   const setup = rejection.code === "setup_required"
   return {
     code: setup ? "setup_required" : "auth_required",

@@ -1,5 +1,5 @@
 /** What the resolver is told and what it answers. All of it is plain data; `driver@major` keys every map. */
-import type { DriverKind, Implementation, JsonObject, ToolContract } from "../../manifest/types.ts"
+import type { DriverKind, Implementation, JsonObject, LoginSpec, ToolContract } from "../../manifest/types.ts"
 import type { Binding, RegisteredDriver } from "../registry/types.ts"
 import type { ReasonCode } from "../reasons.ts"
 import type { Availability, RoutePhase, RouteRow } from "../types.ts"
@@ -79,7 +79,7 @@ export interface RouteCause {
   readonly fields?: readonly string[]
   /** `auth_required` and `setup_required`: the driver to act on, its login block, its open steps */
   readonly driver?: string
-  readonly login?: JsonObject
+  readonly login?: LoginSpec
   readonly pendingSetup?: readonly string[]
 }
 

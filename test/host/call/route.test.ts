@@ -86,7 +86,14 @@ describe("sign-in", () => {
   })
 
   it("asks for the login of a driver that has one, with its configuration", async () => {
-    const drivers = [driverOf({ auth: { state: { paths: ["~/.scribe"], env: [] }, login: { cmd: "scribe login" } } })]
+    const drivers = [
+      driverOf({
+        auth: {
+          state: { paths: ["~/.scribe"], env: [] },
+          login: { cmd: "scribe login", interactive: false, requiresCallbackUrl: false, completesWhen: [] },
+        },
+      }),
+    ]
     expect(await routed(place({ drivers }))).toMatchObject({
       code: "auth_required",
       details: { login: { cmd: "scribe login" } },
@@ -107,7 +114,11 @@ describe("sign-in", () => {
 
   it("asks for set-up steps by name", async () => {
     expect(
-      await routed(place({ drivers: [driverOf({ setup: [{ id: "init", kind: "cmd", cmd: "x" }] })] })),
+      await routed(
+        place({
+          drivers: [driverOf({ setup: [{ id: "init", kind: "cmd", cmd: "x", timeoutMs: 1000, interactive: false }] })],
+        }),
+      ),
     ).toMatchObject({ code: "setup_required", details: { pending: ["init"] } })
   })
 

@@ -1,3 +1,4 @@
+import type { DriverContract } from "../../../src/manifest/types.ts"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import fc from "fast-check"
@@ -276,23 +277,46 @@ describe("seal", () => {
 
   it.each([
     ["ingress", { ingress: ["/callback"] }, "declares ingress"],
-    ["a runner image", { runner: { engine: "sandbox", image: "python:3" } }, "a runner image"],
-    ["a runner that is not known", { runner: "hypervisor" }, "a runner that this host does not have"],
-    ["a runner that is described elsewhere", { runner: { file: "./RUNNER.md" } }, "a runner that this host"],
+    [
+      "a runner image",
+      {
+        runner: {
+          form: "inline",
+          engine: "sandbox",
+          image: "python:3",
+          needs: { native: [], npm: [], pip: [] },
+          limits: {},
+        },
+      },
+      "a runner image",
+    ],
+    [
+      "a runner that is not known",
+      { runner: { form: "ref", ref: "hypervisor" } },
+      "a runner that this host does not have",
+    ],
+    [
+      "a runner that is described elsewhere",
+      { runner: { form: "file", file: "./RUNNER.md" } },
+      "a runner that this host",
+    ],
     [
       "a pattern that cannot be read",
       { cli: cliOf({ fs: { read: ["**"], write: [], deny: ["a/../b"] } }) },
       "a pattern of `sandbox.fs` cannot be used",
     ],
-  ])("refuses a driver with %s before anything runs, and routes around it", async (_what, change, reason) => {
-    const unable = driverOf(change)
-    expect(await routed(place({ drivers: [unable] }))).toMatchObject({
-      code: "sandbox_unavailable",
-      details: { route: [{ phase: "capability", reason: expect.stringContaining(reason) }] },
-    })
-    const able = driverOf({ id: "zz-able" })
-    expect(value(await routed(place({ drivers: [unable, able] }))).driver.contract.id).toBe("zz-able")
-  })
+  ] satisfies [string, Partial<DriverContract>, string][])(
+    "refuses a driver with %s before anything runs, and routes around it",
+    async (_what, change, reason) => {
+      const unable = driverOf(change)
+      expect(await routed(place({ drivers: [unable] }))).toMatchObject({
+        code: "sandbox_unavailable",
+        details: { route: [{ phase: "capability", reason: expect.stringContaining(reason) }] },
+      })
+      const able = driverOf({ id: "zz-able" })
+      expect(value(await routed(place({ drivers: [unable, able] }))).driver.contract.id).toBe("zz-able")
+    },
+  )
 })
 
 describe("the place that an fs pattern speaks of", () => {

@@ -31,7 +31,7 @@ it("a layer has the apt packages of the drivers whose programs the call may run"
     ({
       contract: {
         cli: { bin },
-        install: install.map(([method, name, usable = true]) => ({ method, usable, fields: { package: name } })),
+        install: install.map(([method, name, usable = true]) => ({ method, usable, package: name })),
       },
     }) as unknown as RegisteredDriver
   const drivers = [

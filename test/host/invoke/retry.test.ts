@@ -2,6 +2,7 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { endingFailure } from "../../../src/host/invoke/error-map.ts"
 import { expirySign } from "../../../src/host/invoke/expiry.ts"
+import type { AuthSpec, ExpiryDetector } from "../../../src/manifest/types.ts"
 import {
   type AttemptFailed,
   afterFailure,
@@ -149,16 +150,17 @@ describe("endings", () => {
 })
 
 describe("a login that expired", () => {
-  const auth = (detect: string) => ({ state: { paths: [], env: [] }, expiry: { detect } })
+  const auth = (expiry: ExpiryDetector): AuthSpec => ({ state: { paths: [], env: [] }, expiry })
+  const exit = (code: number): AuthSpec => auth({ by: "exit_code", code })
   // biome-ignore format: a table reads by rows
   it.each([
     ["sees no sign without auth", undefined, 4, undefined, "none"],
-    ["sees the declared exit code", auth("exit_code:4"), 4, undefined, "expired"],
-    ["sees no sign at another code", auth("exit_code:4"), 1, undefined, "none"],
-    ["only asks for a check at exit code 1", auth("exit_code:1"), 1, undefined, "check-first"],
-    ["takes a mapped auth_required for a sign", auth("exit_code:9"), 4, "auth_required", "expired"],
-    ["sees no sign in other detectors", auth("http_status:401"), 401, undefined, "none"],
-  ] as const)("%s", (_, spec, exit, mapped, sign) => {
-    expect(expirySign(spec, exit, mapped)).toBe(sign)
+    ["sees the declared exit code", exit(4), 4, undefined, "expired"],
+    ["sees no sign at another code", exit(4), 1, undefined, "none"],
+    ["only asks for a check at exit code 1", exit(1), 1, undefined, "check-first"],
+    ["takes a mapped auth_required for a sign", exit(9), 4, "auth_required", "expired"],
+    ["sees no sign in other detectors", auth({ by: "http_status", status: 401 }), 401, undefined, "none"],
+  ] as const)("%s", (_, spec, code, mapped, sign) => {
+    expect(expirySign(spec, code, mapped)).toBe(sign)
   })
 })

@@ -36,17 +36,19 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true }))
 
 const machine = { os: "linux", arch: "x64", memoryMb: 4096, freeDiskMb: 100 }
-const method = (name: string, fields: InstallMethod["fields"] = {}, usable = true): InstallMethod => ({
-  method: name,
-  usable,
-  fields,
-})
+type Manager = "apt" | "brew" | "pip" | "npm"
+const method = (name: Manager, packageName: string): InstallMethod => {
+  const named = { usable: true, package: packageName, name: packageName } as const
+  if (name === "npm") return { ...named, method: name, global: true }
+  return name === "pip" ? { ...named, method: name, user: false } : { ...named, method: name }
+}
+const vendoredAt = (at: string): InstallMethod => ({ usable: true, method: "vendored", path: at })
 const check = { cmd: "jq --version", parse: "jq-(\\S+)", range: ">=1.6 <2", timeoutMs: 500 }
 const jq = (over: Partial<DriverContract> = {}): RegisteredDriver =>
   registered(
     cliDriverOf("jq", {
       versionCheck: check,
-      install: [method("brew", { package: "jq" }), method("apt", { package: "jq" })],
+      install: [method("brew", "jq"), method("apt", "jq")],
       ...over,
     }),
   )
@@ -102,11 +104,11 @@ describe("availability", () => {
 
   // biome-ignore format: a table reads by rows
   it.each<[string, readonly InstallMethod[], string]>([
-    ["apt before what stands first", [method("brew", { package: "a" }), method("apt", { package: "b" })], "run `apt-get install b`"],
-    ["the first other method", [method("npm", { package: "@x/y" }), method("brew", { package: "a" })], "run `npm install --global @x/y`"],
-    ["no unusable method", [method("apt", { package: "b" }, false), method("pip", { package: "c" })], "run `pip install c`"],
-    ["no package name that a shell would act on", [method("apt", { package: "b; rm -rf ~" })], "install `gone` into /usr/local/bin or by your package manager"],
-    ["no option in place of a package", [method("apt", { package: "--allow-downgrades" })], "install `gone` into /usr/local/bin or by your package manager"],
+    ["apt before what stands first", [method("brew", "a"), method("apt", "b")], "run `apt-get install b`"],
+    ["the first other method", [method("npm", "@x/y"), method("brew", "a")], "run `npm install --global @x/y`"],
+    ["no unusable method", [{ usable: false, method: "apt", reason: "experimental" }, method("pip", "c")], "run `pip install c`"],
+    ["no package name that a shell would act on", [method("apt", "b; rm -rf ~")], "install `gone` into /usr/local/bin or by your package manager"],
+    ["no option in place of a package", [method("apt", "--allow-downgrades")], "install `gone` into /usr/local/bin or by your package manager"],
     ["nothing known", [], "install `gone` into /usr/local/bin or by your package manager"],
   ])("suggests %s", async (_, install, fix) => {
     const found = await checker().of(withBin("gone", { install }))
@@ -115,14 +117,14 @@ describe("availability", () => {
 })
 
 describe("where the program comes from", () => {
-  const vendored = method("vendored", { path: "./tool/own" })
+  const vendored = vendoredAt("./tool/own")
   // biome-ignore format: a table reads by rows
   it.each<[string, string, readonly InstallMethod[], string]>([
     ["a relative bin is the driver's own", "tool/own", [], "bundle/tool/own"],
-    ["vendored first is the driver's own", "jq", [vendored, method("apt", { package: "jq" })], "bundle/tool/own"],
-    ["vendored later gives way to the system's", "jq", [method("apt", { package: "jq" }), vendored], "bin/jq"],
-    ["vendored later stands in where the system has none", "gone", [method("apt", { package: "x" }), vendored], "bundle/tool/own"],
-    ["vendored that is missing gives way to the system's", "jq", [method("vendored", { path: "none" })], "bin/jq"],
+    ["vendored first is the driver's own", "jq", [vendored, method("apt", "jq")], "bundle/tool/own"],
+    ["vendored later gives way to the system's", "jq", [method("apt", "jq"), vendored], "bin/jq"],
+    ["vendored later stands in where the system has none", "gone", [method("apt", "x"), vendored], "bundle/tool/own"],
+    ["vendored that is missing gives way to the system's", "jq", [vendoredAt("none")], "bin/jq"],
   ])("%s", async (_, name, install, expected) => {
     const found = await checker().of(withBin(name, { install, versionCheck: { ...check, cmd: `${name} --version` } }))
     expect(found.available && path.relative(root, found.program?.path ?? "")).toBe(expected)

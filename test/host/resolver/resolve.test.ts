@@ -13,7 +13,10 @@ import type { Availability } from "../../../src/host/types.ts"
 import type { DriverKind, ToolContract } from "../../../src/manifest/types.ts"
 import { driverOf, entryOf, registered, sketch, toolOf } from "./contracts.ts"
 
-const auth = { state: { paths: [], env: ["API_KEY"] }, login: { cmd: "x login" } }
+const auth = {
+  state: { paths: [], env: ["API_KEY"] },
+  login: { cmd: "x login", interactive: false, requiresCallbackUrl: false, completesWhen: [] },
+}
 const gone: Availability = {
   available: false,
   code: "tool_unavailable",
@@ -137,7 +140,10 @@ const candidates: readonly Case[] = [
 ]
 
 const withAuth = sketch("signed", { cost: 1, driver: { auth } })
-const withSetup = sketch("set-up", { cost: 2, driver: { setup: [{ id: "token", kind: "prompt", prompt: "?" }] } })
+const withSetup = sketch("set-up", {
+  cost: 2,
+  driver: { setup: [{ id: "token", kind: "prompt", prompt: "?", answer: { type: "text" } }] },
+})
 // biome-ignore format: a table reads by rows
 const capability: readonly Case[] = [
   { name: "treats a driver without known availability as unavailable", drivers: [cli, openai], availability: { "shell@1": undefined }, gives: "openai-images-http@1", row: ["shell@1", "capability", /not known/] },
