@@ -8,6 +8,7 @@
 import type { Socket } from "node:net"
 import type { IpAddress } from "./address.ts"
 import type { Authority } from "./authority.ts"
+import { attempt } from "./boundary.ts"
 import { type BudgetMeter, type BudgetName, createBudgetMeter } from "./budgets.ts"
 import {
   type Attempt,
@@ -88,7 +89,12 @@ export interface Gate {
   record(facts: VerdictFacts): ReturnType<VerdictLog["record"]>
   /** Counts a request that needs no new connection; the reason when it may not pass. */
   countRequest(target: Authority): "budget" | undefined
-  /** The next generation: older passages and pending work are cut. */
+  /**
+   * For what serves a client by the policy as it is now, beyond any one passage: `cut` is called once when another
+   * policy holds, or nothing may pass any more. The answer undoes it.
+   */
+  heldTo(cut: () => void): () => void
+  /** The next generation: older passages, pending work and what is held to the older policy are cut. */
   replace(policy: CompiledPolicy): void
   /** Cuts all that is open or under way: it can no longer be recorded what comes of it. */
   stop(): void
@@ -129,6 +135,7 @@ export function createGate(options: GateOptions): Gate {
   const tunnels = createKnownTunnels()
   const resolving = createTurnstile(limits.resolving, limits.resolvingOfOne)
   const pending = new Map<Deadline, ReasonCode | undefined>()
+  const held = new Set<() => void>()
   let policy = options.policy
   let generation = 1
   let closed = false
@@ -166,6 +173,12 @@ export function createGate(options: GateOptions): Gate {
       pending.set(deadline, code)
       deadline.expire()
     }
+  }
+
+  const cutHeld = () => {
+    const cuts = [...held]
+    held.clear()
+    for (const cut of cuts) attempt(cut, () => {})
   }
 
   /** Decided and budgeted; from here on it ends by the deadline. */
@@ -300,20 +313,27 @@ export function createGate(options: GateOptions): Gate {
       })
     },
 
+    heldTo(cut) {
+      held.add(cut)
+      return () => void held.delete(cut)
+    },
     replace(next) {
       policy = next
       generation += 1
       abortPending("policy_changed")
       passages.cutBefore(generation)
+      cutHeld()
     },
     stop() {
       abortPending("verdict_log_failed")
       passages.cutAll()
+      cutHeld()
     },
     close() {
       closed = true
       abortPending("closing")
       passages.cutAll()
+      cutHeld()
     },
   }
 }

@@ -2,11 +2,13 @@
  * TLS ended at the proxy, for hosts that a secret is bound to, and only those.
  *
  * Guarantees: the interceptor gets the client with its whole first flight, dials through the gate only, counts and
- * records through it; it is over when its sockets are. Upstream bytes pass through a stream that counts each chunk
+ * records through it; it is over when its sockets are, and when another policy holds, between two requests too: what it
+ * substitutes and refuses is of the policy that it began under. Upstream bytes pass through a stream that counts each chunk
  * before it goes on, so that budgets are exact.
  */
 import type { Duplex } from "node:stream"
 import { timerMs } from "./deadline.ts"
+import { abort } from "./endpoint.ts"
 import type { Opened } from "./gate.ts"
 import type { CallAuthority } from "./tls/authority.ts"
 import { carrierOf } from "./tls/carrier.ts"
@@ -30,6 +32,7 @@ export async function serveIntercepted(
 ): Promise<void> {
   const { gate, source, protocol, target } = options
   const client = source.socket
+  if (client.destroyed || opened.passage.finished) return void opened.upstream.destroy()
   let spare: Open | undefined = opened
   const upstream = async (): Promise<Duplex> => {
     await gate.turns.next(gate.limits.handshakeCost)
@@ -59,7 +62,9 @@ export async function serveIntercepted(
       idleMs: Math.floor(timerMs(2 * gate.policy.source.budgets.idleTimeoutMs) / 2),
     },
   })
+  const free = gate.heldTo(() => abort(client))
   const { end } = await interception.done
+  free()
   const { rule } = opened.grant
   if (end === "sni_mismatch") gate.refuse({ protocol, target, code: "sni_mismatch", rule })
   // Not one request, and it was not us who ended it.

@@ -24,6 +24,8 @@ const substitutions = [{ placeholder, value, hosts: ["api.good.test"] }]
 
 interface TlsUpstream extends Upstream {
   readonly caPem: string
+  /** ends the connections that are open */
+  hangUp(): void
   readonly requests: { readonly url: string; readonly authorization: string | undefined; readonly body: string }[]
 }
 
@@ -47,6 +49,7 @@ async function tlsUpstream(certifiedFor = "api.good.test"): Promise<TlsUpstream>
     port,
     sockets: new Set(),
     caPem: authority.caPem,
+    hangUp: () => server.closeAllConnections(),
     requests,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
@@ -208,6 +211,22 @@ describe("a secret bound to a host", () => {
     expect(() =>
       test.proxy.update({ egress: [], substitutions: [{ placeholder, value, hosts: ["new.test"] }] }),
     ).toThrow("new.test")
+  })
+})
+
+describe("an intercepted connection between two requests", () => {
+  it("is closed with its generation: the next request gets neither an old secret nor an old rule", async () => {
+    await using upstream = await tlsUpstream()
+    await using test = await withSecrets(upstream)
+    const socket = await secured(test)
+    await exchange(socket, request(`Authorization: Bearer ${placeholder}\r\n`))
+    upstream.hangUp()
+    await until(() => test.proxy.counters().passages === 0, "the upstream's connection is gone")
+    const closed = new Promise((resolve) => socket.once("close", resolve))
+    test.proxy.update({ egress: ["api.good.test:443"], readOnlyHttp: "enforce" })
+    socket.write(request(`Authorization: Bearer ${placeholder}\r\n`, "/later"))
+    await closed
+    expect(upstream.requests.map(({ url }) => url)).toEqual(["/"])
   })
 })
 
