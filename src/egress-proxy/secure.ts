@@ -58,6 +58,7 @@ export async function serveIntercepted(
     ...(interceptor.upstreamCa !== undefined && { verifyCa: interceptor.upstreamCa }),
     limits: {
       headBytes: gate.limits.headBytes,
+      headerLines: gate.limits.headerLines,
       headMs: gate.limits.silentMs,
       idleMs: Math.floor(timerMs(2 * gate.policy.source.budgets.idleTimeoutMs) / 2),
     },

@@ -133,6 +133,19 @@ describe("requests", () => {
   })
 })
 
+describe("a response of very many headers", () => {
+  it("arrives with all of them", async () => {
+    const many = "a: b\r\n".repeat(1_500)
+    await using upstream = await startUpstream(
+      respond(`HTTP/1.1 200 OK\r\n${many}X-Last: here\r\nContent-Length: 2\r\n\r\nok`),
+    )
+    await using test = await rig(upstream)
+    const client = test.client()
+    client.send(get)
+    expect(await client.sees(/ok$/)).toContain("X-Last: here")
+  })
+})
+
 describe("hostile clients", () => {
   it("row 108: a head that dribbles in is cut off", async () => {
     await using upstream = await startUpstream(echo)

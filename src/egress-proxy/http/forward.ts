@@ -10,7 +10,7 @@ import { type ClientRequest, request as httpRequest } from "node:http"
 import type { BodyStep } from "../secrets/body.ts"
 import { createBodyReader } from "./body.ts"
 import type { Answer, Exchange, ForwardResult, Sent } from "./exchange.ts"
-import { emptyBody } from "./framing.ts"
+import { emptyBody, everyHeader } from "./framing.ts"
 import type { Header } from "./head.ts"
 import { drained, respond, unsent } from "./respond.ts"
 import { upgrade } from "./websocket.ts"
@@ -30,6 +30,7 @@ export async function forward(exchange: Exchange): Promise<ForwardResult> {
     insecureHTTPParser: false,
     joinDuplicateHeaders: false,
   })
+  request.maxHeadersCount = everyHeader
   // Without an agent Node takes every connection for the last one's.
   request.shouldKeepAlive = exchange.keep
   request.once("socket", () => upstream.resume())

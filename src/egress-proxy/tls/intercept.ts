@@ -63,13 +63,15 @@ export interface InterceptOptions extends InterceptRules {
 export interface InterceptLimits {
   /** bytes of a request or response head */
   readonly headBytes: number
+  /** header lines of a request → `head_too_large` */
+  readonly headerLines: number
   /** TLS handshake and first head; also from the end of a response to the end of the next head */
   readonly headMs: number
   /** no byte either way */
   readonly idleMs: number
   /** upstream TLS handshake */
   readonly handshakeMs: number
-  /** requests read ahead of their responses, and bytes of their heads → the connection is closed */
+  /** requests read ahead of their responses, and what their heads take in memory → the connection is closed */
   readonly pipelined: number
   readonly pipelinedBytes: number
   /** a body up to this size is searched whole before anything goes upstream */
@@ -82,6 +84,7 @@ export interface InterceptLimits {
 
 export const interceptLimits: InterceptLimits = Object.freeze({
   headBytes: 65_536,
+  headerLines: 128,
   headMs: 60_000,
   idleMs: 120_000,
   handshakeMs: 15_000,
@@ -142,6 +145,8 @@ export function interceptTls(options: InterceptOptions): Interception {
 
   const judge = (request: IncomingMessage, upgrade: boolean): HeadVerdict => {
     const method = request.method ?? ""
+    // A head is judged whole or not at all: of one with more lines than it keeps, the parser may leave out the rest.
+    if (request.rawHeaders.length > 2 * limits.headerLines) return { ok: false, refusal: { code: "head_too_large" } }
     const head = {
       method,
       url: request.url ?? "",
@@ -314,9 +319,13 @@ export function interceptTls(options: InterceptOptions): Interception {
   }
 }
 
-/** what a head comes to, about */
+/** what a request, and each line of its head, takes in memory beside the text */
+const requestBytes = 1_024
+const headerBytes = 64
+
+/** what a head that was read comes to in memory, about: most of it where its lines are short */
 const sizeOf = ({ url = "", rawHeaders }: IncomingMessage): number =>
-  rawHeaders.reduce((sum, text) => sum + text.length, url.length)
+  rawHeaders.reduce((sum, text) => sum + text.length, url.length + requestBytes + (rawHeaders.length / 2) * headerBytes)
 
 /** A context takes longer to make than a leaf; it goes when its leaf does. */
 const contexts = new WeakMap<Leaf, SecureContext>()
@@ -348,6 +357,8 @@ function strictServer(limits: InterceptLimits): Server {
     // Any other offer (HTTP/2 without TLS) is left out, and the request goes on as one.
     shouldUpgradeCallback: ({ rawHeaders }) => membersOf(pairsOf(rawHeaders), "upgrade").includes("websocket"),
   })
+  // One more than may pass, by which it is seen that there are too many; what the parser does beyond is its own affair.
+  server.maxHeadersCount = limits.headerLines + 1
   // The upstream's silence is found first, so that the client gets an answer and not a closed connection.
   server.timeout = 2 * limits.idleMs
   server.keepAliveTimeout = limits.idleMs

@@ -22,7 +22,7 @@ import { createBodyScanner, type BodyScanner, decoderFor } from "../secrets/body
 import { scrubbed, scrubStream } from "../secrets/scrub.ts"
 import type { HeaderPair } from "../secrets/substitute.ts"
 import { inTurns, type Turns } from "../turns.ts"
-import { emptyBody } from "../http/framing.ts"
+import { emptyBody, everyHeader } from "../http/framing.ts"
 import { crossing } from "../http/hop-by-hop.ts"
 import { isFinal, responseLength } from "../http/respond.ts"
 import { isBrokenOff } from "./carrier.ts"
@@ -96,6 +96,7 @@ async function exchange(
     maxHeaderSize: limits.headBytes,
     insecureHTTPParser: false,
   })
+  upstream.maxHeadersCount = everyHeader
   const abandon = (): void => void upstream.destroy()
   response.once("close", abandon)
   let timedOut = false
@@ -187,9 +188,15 @@ function decodersFor(answer: IncomingMessage, method: string): readonly Transfor
   return decoder === undefined ? undefined : [decoder]
 }
 
-const ofEncoded = new Set(["content-encoding", "content-length"])
-const answerHeaders = (answer: IncomingMessage, decoded: boolean): readonly HeaderPair[] =>
-  crossing(pairsOf(answer.rawHeaders)).filter(([name]) => !decoded || !ofEncoded.has(name.toLowerCase()))
+const ofEncoded: ReadonlySet<string> = new Set(["content-encoding", "content-length"])
+const ofBody: ReadonlySet<string> = new Set(["content-length"])
+const noHeader: ReadonlySet<string> = new Set()
+
+/** A length that no longer holds stays behind, and so does one of a body that there never is. */
+function answerHeaders(answer: IncomingMessage, decoded: boolean): readonly HeaderPair[] {
+  const behind = decoded ? ofEncoded : answer.statusCode === 204 ? ofBody : noHeader
+  return crossing(pairsOf(answer.rawHeaders)).filter(([name]) => !behind.has(name.toLowerCase()))
+}
 
 function answerOf(upstream: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {

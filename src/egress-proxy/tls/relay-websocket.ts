@@ -15,6 +15,7 @@ import { attempt, guarded } from "../boundary.ts"
 import type { Turns } from "../turns.ts"
 import { createScrubber, scrubbed, scrubStream } from "../secrets/scrub.ts"
 import { createMessageEnds, createWebSocketScanner } from "../secrets/websocket.ts"
+import { everyHeader } from "../http/framing.ts"
 import { crossing } from "../http/hop-by-hop.ts"
 import { isFinal, responseLength } from "../http/respond.ts"
 import { flatten, membersOf, pairsOf } from "./headers.ts"
@@ -53,6 +54,7 @@ export async function relayWebSocket(relayed: RelayedWebSocket): Promise<Refusal
     maxHeaderSize: limits.headBytes,
     insecureHTTPParser: false,
   })
+  upstream.maxHeadersCount = everyHeader
   const abandon = (): void => void upstream.destroy()
   client.once("close", abandon)
   let timedOut = false

@@ -262,12 +262,29 @@ describe("the connection", () => {
 
   it("ends when more bytes of heads are read ahead than allowed, and not for one head", async () => {
     const upstream = await upstreamServer((_, response) => void response.end("whole"))
-    const { raw } = await world({ upstreamPort: upstream.port, options: { limits: { pipelinedBytes: 1_000 } } })
+    const { raw } = await world({ upstreamPort: upstream.port, options: { limits: { pipelinedBytes: 5_000 } } })
     const head = (bytes: number, rest = ""): string =>
       `GET / HTTP/1.1\r\nHost: ${name}\r\nX: ${"x".repeat(bytes)}\r\n${rest}\r\n`
     const last = "Connection: close\r\n"
-    expect(await raw(head(2_000, last))).toContain("whole")
-    expect((await raw(head(400) + head(400, last))).match(/whole/g)).toHaveLength(2)
-    expect(await raw(head(600) + head(600, last))).not.toContain("whole")
+    expect(await raw(head(10_000, last))).toContain("whole")
+    expect((await raw(head(1_000) + head(1_000, last))).match(/whole/g)).toHaveLength(2)
+    expect(await raw(head(1_600) + head(1_600, last))).not.toContain("whole")
+  })
+
+  it("ends when heads that are read ahead take more memory than allowed, however short their lines are", async () => {
+    const upstream = await upstreamServer(() => undefined)
+    const { raw } = await world({ upstreamPort: upstream.port })
+    expect(await raw(`GET / HTTP/1.1\r\nHost: ${name}\r\n${"a:\r\n".repeat(120)}\r\n`.repeat(20))).toBe("")
+  })
+
+  it("refuses a head of more lines than it looks at: none goes unseen", async () => {
+    const upstream = await upstreamServer(undefined)
+    const { raw, codes } = await world({ upstreamPort: upstream.port, options: { limits: { headerLines: 4 } } })
+    const head = (lines: number): string =>
+      `GET / HTTP/1.1\r\nHost: ${name}\r\n${"a: b\r\n".repeat(lines - 2)}Connection: close\r\n\r\n`
+    expect(await raw(head(4))).toContain("hello")
+    for (const lines of [5, 6, 2_000]) expect(await raw(head(lines)), `${lines}`).toMatch(/^HTTP\/1\.1 431 /)
+    expect(codes).toEqual(["allowed", "head_too_large", "head_too_large", "head_too_large"])
+    expect(upstream.seen).toHaveLength(1)
   })
 })

@@ -267,6 +267,18 @@ describe("a request that passes", () => {
     expect((await send({})).status).toBe(status)
   })
 
+  it("gets every header of its answer, and no length with a 204", async () => {
+    const many = "a: b\r\n".repeat(1_500)
+    const upstream = await upstreamServer(({ socket, url }) => {
+      socket.write(`HTTP/1.1 ${url === "/204" ? "204 No Content" : "200 OK"}\r\n${many}X-Last: here\r\n`)
+      socket.write(`Content-Length: 2\r\n\r\n${url === "/204" ? "" : "ok"}`)
+    })
+    const { raw } = await world({ upstreamPort: upstream.port })
+    const ask = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: ${name}\r\nConnection: close\r\n\r\n`
+    expect(await raw(ask("/"))).toMatch(/X-Last: here\r\nContent-Length: 2\r\n[^]*\r\n\r\nok$/)
+    expect(await raw(ask("/204"))).not.toContain("Content-Length")
+  })
+
   it("passes the upstream's last WebSocket bytes on before closing", async () => {
     const upstream = await upstreamServer(undefined)
     const last = Buffer.alloc(500_000, "z")
