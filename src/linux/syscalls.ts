@@ -207,6 +207,9 @@ const openat2 = (dirfd: number, path: string, flags: number, mode: number, resol
 /** Open below `dirfd`, never through a symlink, never out of the tree, never onto another mount. */
 export const openat2Beneath = (dirfd: number, path: string, flags: number, mode = 0): number =>
   openat2(dirfd, path, flags, mode, RESOLVE.NO_XDEV | RESOLVE.NO_MAGICLINKS | RESOLVE.NO_SYMLINKS | RESOLVE.BENEATH)
+/** The same, with whatever is mounted on the way. */
+export const openat2Below = (dirfd: number, path: string, flags: number): number =>
+  openat2(dirfd, path, flags, 0, RESOLVE.NO_MAGICLINKS | RESOLVE.NO_SYMLINKS | RESOLVE.BENEATH)
 /** Open an absolute path on which nothing is a symlink. */
 export const openat2Plain = (path: string, flags: number): number =>
   openat2(AT_FDCWD, path, flags, 0, RESOLVE.NO_MAGICLINKS | RESOLVE.NO_SYMLINKS)

@@ -7,35 +7,15 @@
  * refused at its end and nothing of it is passed on.
  * Does not: hide the name of a covered entry, nor the target text of a symlink in a kept folder.
  */
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readlinkSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs"
-import { join } from "node:path"
-import { makeFile, makeFolder, makeFolders } from "./exact-modes.ts"
-import { isReserved } from "./effects/names.ts"
+import { closeSync, constants, existsSync, openSync, readdirSync } from "node:fs"
+import { dirname, basename, join } from "node:path"
+import { MNT_DETACH, openat2Beneath, umount } from "../linux/syscalls.ts"
 import { matches, type WorkspacePath } from "../manifest/globs.ts"
+import { isReserved } from "./effects/names.ts"
+import { makeFile, makeFolder } from "./exact-modes.ts"
 import { type Identity, LayerUnavailable } from "./layers/overlay.ts"
-import { MNT_DETACH, MS, mount, umount } from "../linux/syscalls.ts"
-import {
-  coveredPaths,
-  builtPaths,
-  type ListedEntry,
-  parsedGlobs,
-  planView,
-  type ShownFolder,
-  type View,
-} from "./view-plan.ts"
+import { type Blanks, cover, Placing } from "./view-place.ts"
+import { builtPaths, coveredPaths, type ListedEntry, parsedGlobs, planView, type View } from "./view-plan.ts"
 
 /** A filter that keeps the paths some pattern matches. */
 export const globFilter = (patterns: readonly string[]): ((path: string) => boolean) => {
@@ -43,27 +23,27 @@ export const globFilter = (patterns: readonly string[]): ((path: string) => bool
   return (path) => globs.some((glob) => matches(glob, path as WorkspacePath))
 }
 
-const listFolder = (folder: string): ListedEntry[] =>
-  readdirSync(folder, { withFileTypes: true }).map((entry) => ({
-    name: entry.name,
-    kind: entry.isSymbolicLink() ? "link" : entry.isDirectory() ? "folder" : "file",
-  }))
+/** `root` is a descriptor; no link on the way to the folder is followed. */
+const listFolder = (root: number, folder: string): ListedEntry[] => {
+  const fd = openat2Beneath(root, folder === "" ? "." : folder, constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    return readdirSync(`/proc/self/fd/${fd}`, { withFileTypes: true }).map((entry) => ({
+      name: entry.name,
+      kind: entry.isSymbolicLink() ? "link" : entry.isDirectory() ? "folder" : "file",
+    }))
+  } finally {
+    closeSync(fd)
+  }
+}
 
 /** Blank entries to mount over hidden ones; unreadable even for their owner. */
-const blanks = (base: string): { file: string; folder: string } => {
+const blanksIn = (base: string): Blanks => {
   const [file, folder] = [join(base, "blank-file"), join(base, "blank-folder")]
   if (!existsSync(folder)) {
     makeFile(file, "", 0o000)
     makeFolder(folder, 0o000)
   }
   return { file, folder }
-}
-const locked = MS.NOSUID | MS.NODEV | MS.NOEXEC
-const makeReadOnly = (target: string): void =>
-  mount("none", target, null, MS.BIND | MS.REMOUNT | MS.RDONLY | locked, null)
-const bindReadOnly = (source: string, target: string): void => {
-  mount(source, target, null, MS.BIND, null)
-  makeReadOnly(target)
 }
 
 export interface ViewOptions {
@@ -91,46 +71,25 @@ const cannot = (message: string): LayerUnavailable =>
     "use folder patterns such as `src/**` in fs.read and fs.deny, or a smaller workspace",
   )
 
-/** Puts folders in place; `under` is the layer itself, reached past what is mounted on it. */
-const placing = (under: string, blank: string, identity: Identity | undefined) => {
-  const like = (path: string, target: string): void => {
-    chmodSync(target, statSync(join(under, path)).mode & 0o777)
-    if (identity !== undefined) chownSync(target, identity.uid, identity.gid)
+/** What opening an entry answers when it is not any more what it was listed as. */
+const SWAPPED = ["ENOENT", "ENOTDIR", "ELOOP", "EXDEV", "EINVAL"]
+const refusingSwaps = <T>(look: () => T): T => {
+  try {
+    return look()
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (!SWAPPED.includes(String(code))) throw error
+    throw new LayerUnavailable(`the workspace changed while its view was made: ${message}`, "run it again")
   }
-  const fill = (folder: ShownFolder, path: string, target: string): void => {
-    for (const entry of folder.entries) {
-      const [from, to] = [join(path, entry.name), join(target, entry.name)]
-      const source = join(under, from)
-      if (folder.how === "kept") {
-        if (entry.is === "hidden") bindReadOnly(blanks(blank)[entry.folder ? "folder" : "file"], to)
-        else if (entry.is === "partial" && entry.content.how === "built") build(entry.content, from, to)
-        else if (entry.is === "partial") fill(entry.content, from, to)
-        continue
-      }
-      if (entry.is === "hidden") continue
-      if (entry.is === "link") symlinkSync(readlinkSync(source), to)
-      else if (entry.is === "file") {
-        writeFileSync(to, "")
-        mount(source, to, null, MS.BIND, null)
-      } else {
-        mkdirSync(to)
-        if (entry.is === "partial" && entry.content.how === "built") {
-          fill(entry.content, from, to)
-          like(from, to)
-        } else {
-          mount(source, to, null, MS.BIND, null)
-          if (entry.is === "partial") fill(entry.content, from, to)
-        }
-      }
-    }
+}
+
+const withFolder = <T>(path: string, use: (fd: number) => T): T => {
+  const fd = openSync(path, constants.O_DIRECTORY | constants.O_RDONLY)
+  try {
+    return use(fd)
+  } finally {
+    closeSync(fd)
   }
-  const build = (folder: ShownFolder, path: string, target: string): void => {
-    mount("tmpfs", target, "tmpfs", locked, "size=4m,nr_inodes=60000,mode=0755")
-    fill(folder, path, target)
-    like(path, target)
-    makeReadOnly(target)
-  }
-  return { fill, build }
 }
 
 const nothingOver: ShownView = { unmount: () => undefined, check: () => undefined }
@@ -139,19 +98,19 @@ const nothingOver: ShownView = { unmount: () => undefined, check: () => undefine
 const withoutStaged = (entries: readonly ListedEntry[]): ListedEntry[] =>
   entries.filter(({ name, kind }) => kind !== "folder" || !isReserved(name))
 
-export const showView = ({ source, merged, view, write, blank, identity }: ViewOptions): ShownView => {
-  const staged = readdirSync(source, { withFileTypes: true }).filter(
-    (found) => isReserved(found.name) && found.isDirectory(),
-  )
-  const list = (folder: string): ListedEntry[] =>
-    folder === "" ? withoutStaged(listFolder(source)) : listFolder(join(source, folder))
+export const showView = (options: ViewOptions): ShownView => refusingSwaps(() => show(options))
+
+const show = ({ source, merged, view, write, blank, identity }: ViewOptions): ShownView => {
+  const listed = (folder: string): ListedEntry[] => withFolder(source, (root) => listFolder(root, folder))
+  const staged = listed("").filter(({ name, kind }) => kind === "folder" && isReserved(name))
+  const list = (folder: string): ListedEntry[] => (folder === "" ? withoutStaged(listed("")) : listed(folder))
   const plan = planView(view, write, list)
   if (!plan.ok) throw cannot(plan.message)
-  const coverStaged = (): void => {
-    for (const { name } of staged) bindReadOnly(blanks(blank).folder, join(merged, name))
+  const coverStaged = (layer: number): void => {
+    for (const { name } of staged) cover(blanksIn(blank).folder, layer, name)
   }
   if (plan.root === "everything") {
-    coverStaged()
+    if (staged.length > 0) withFolder(merged, coverStaged)
     return nothingOver
   }
   let there = true
@@ -162,41 +121,31 @@ export const showView = ({ source, merged, view, write, blank, identity }: ViewO
     },
     check: () => undefined,
   }
-  if (plan.root === "nothing") {
-    const empty = join(blank, "empty-workspace")
-    makeFolders(empty)
-    bindReadOnly(empty, merged)
-    return over
-  }
-  const { root } = plan
-  const fd = openSync(merged, constants.O_DIRECTORY | constants.O_RDONLY)
-  try {
-    const { fill, build } = placing(`/proc/self/fd/${fd}`, blank, identity)
-    if (root.how === "built") build(root, "", merged)
+  const root = plan.root === "nothing" ? { how: "built" as const, entries: [] } : plan.root
+  const placing = new Placing(() => blanksIn(blank), identity)
+  withFolder(merged, (layer) => {
+    if (root.how === "built")
+      withFolder(dirname(merged), (parent) => placing.build(root, layer, layer, parent, basename(merged)))
     else {
-      coverStaged()
-      fill(root, "", merged)
+      coverStaged(layer)
+      placing.fill(root, layer, layer)
     }
-  } finally {
-    closeSync(fd)
-  }
+  })
   if (root.how === "built") return over
   const known = new Set(coveredPaths(root))
   const built = builtPaths(root)
-  return {
-    unmount: () => undefined,
-    check() {
-      const now = planView(view, write, list, false)
-      if (!now.ok) throw cannot(now.message)
-      if (typeof now.root === "string") return
-      const appeared = coveredPaths(now.root).find(
-        (path) => !known.has(path) && !built.some((folder) => path.startsWith(`${folder}/`)),
+  const look = (): void => {
+    const now = planView(view, write, list, false)
+    if (!now.ok) throw cannot(now.message)
+    if (typeof now.root === "string") return
+    const appeared = coveredPaths(now.root).find(
+      (path) => !known.has(path) && !built.some((folder) => path.startsWith(`${folder}/`)),
+    )
+    if (appeared !== undefined)
+      throw new LayerUnavailable(
+        `${appeared}, which the driver may not read, appeared in the workspace during the call; nothing of the call is passed on`,
+        "run it again",
       )
-      if (appeared !== undefined)
-        throw new LayerUnavailable(
-          `${appeared}, which the driver may not read, appeared in the workspace during the call; nothing of the call is passed on`,
-          "run it again",
-        )
-    },
   }
+  return { unmount: () => undefined, check: () => refusingSwaps(look) }
 }

@@ -277,9 +277,9 @@ export const controls: readonly Control[] = [
     name: "the masks over what the view denies",
     edits: [
       {
-        file: "sandbox/view.ts",
-        find: 'if (entry.is === "hidden") bindReadOnly(',
-        replace: "if (false) bindReadOnly(",
+        file: "sandbox/view-place.ts",
+        find: 'if (entry.is === "hidden") cover(',
+        replace: 'if (entry.is === "hidden" && false) cover(',
       },
     ],
     reddens: ["paths that the view denies"],

@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync, existsSync } from "node:fs"
 import { connect } from "node:net"
@@ -218,6 +218,29 @@ describe("what the tool sees", () => {
       { view: { read: ["docs/**"], deny: ["docs/private.txt"] }, write: [] },
     )
     expect(stdout).toBe("two\n")
+  })
+  test("what it may read beside a place where it may make something", async () => {
+    writeFileSync(join(workspace, "docs/a.md"), "to be read")
+    const { stdout } = await runShell(backend, workspace, "cat docs/a.md; cat docs/b.txt a.txt; echo x > made", {
+      view: { read: ["docs/*.md"], deny: [] },
+      write: ["made"],
+    })
+    expect(stdout).toBe("to be read")
+  })
+  test.each([
+    ["that it is shown in part", ""],
+    ["that it writes beside", "made"],
+  ])("never what a folder %s was swapped for while its view was made", (_what, write) => {
+    const base = temporaryFolder("swapped")
+    const fixture = fileURLToPath(new URL("fixtures/swapped-view.ts", import.meta.url))
+    const { stdout, stderr } = spawnSync(
+      "/usr/bin/unshare",
+      ["--user", "--map-root-user", "--mount", process.execPath, "--no-warnings", fixture, base, write],
+      { encoding: "utf8" },
+    )
+    expect(stderr).toBe("")
+    expect(JSON.parse(stdout)).toEqual({ ending: "ELOOP", shown: [], outside: ["of the host", "of the host"] })
+    removeFolder(base)
   })
   test("everything but a denied tree at any depth", async () => {
     mkdirSync(join(workspace, "x/.git/hooks"), { recursive: true })
