@@ -2,12 +2,12 @@
  * What the kernel counted for one container, read from its control groups directly.
  *
  * Guarantees: reading needs no answer from the engine and costs a few file reads. A counter that is not there is
- * absent, never zero.
+ * absent, never zero. What engines do not limit is limited here, before anything of a call runs.
  * Assumes: the engine runs on this machine, and the container's first process is alive when the group is opened.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import type { GroupUsage } from "../process/cgroup.ts"
+import { type GroupUsage, limitSockets } from "../process/cgroup.ts"
 
 export interface ContainerGroup {
   /** does the group's path name the container: proof that this engine is on this machine */
@@ -57,7 +57,7 @@ export const groupFolders = (cgroup: string, mountinfo: string): ReadonlyMap<str
   return folders
 }
 
-export const openContainerGroup = (pid: number): ContainerGroup | undefined => {
+export const openContainerGroup = (pid: number, memoryBytes: number): ContainerGroup | undefined => {
   const cgroup = read(`/proc/${pid}/cgroup`)
   const mountinfo = read("/proc/self/mountinfo")
   if (cgroup === undefined || mountinfo === undefined) return undefined
@@ -65,6 +65,7 @@ export const openContainerGroup = (pid: number): ContainerGroup | undefined => {
   const unified = folders.get("")
   const [memory, pids, account] = ["memory", "pids", "cpuacct"].map((name) => folders.get(name))
   const v2 = unified !== undefined && existsSync(join(unified, "memory.max"))
+  if (!v2 && memory !== undefined) limitSockets(memory, memoryBytes)
   const cpuMs = (): number | undefined => {
     if (v2) {
       const used = counter(join(unified, "cpu.stat"), "usage_usec")

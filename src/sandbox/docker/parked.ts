@@ -101,7 +101,7 @@ export const park = async (
   if (!state.ok) return giveUp({ ok: false as const, failure: state.failure })
   const { pid } = state.value
   const born = startTime(pid)
-  const group = pid > 0 ? openContainerGroup(pid) : undefined
+  const group = pid > 0 ? openContainerGroup(pid, profile.limits.memoryBytes) : undefined
   if (!state.value.running || born === undefined || group === undefined) {
     return giveUp({
       ok: false as const,

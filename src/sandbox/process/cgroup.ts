@@ -140,6 +140,15 @@ export const readProcesses = (dir: string): number[] =>
     .map(Number)
 const quotaPeriodUs = 100_000
 
+/**
+ * Version 1 counts what sockets buffer apart, and not at all until it is limited; what all programs of the machine may
+ * have of it together would be one call's. Version 2 counts it as memory. `memory` is the group's folder.
+ */
+export const limitSockets = (memory: string, memoryBytes: number): void => {
+  const file = join(memory, "memory.kmem.tcp.limit_in_bytes")
+  if (existsSync(file)) writeFileSync(file, String(Math.min(memoryBytes, GROUP.socketBytes)))
+}
+
 const createV1 = (mounts: readonly Mounted[], hostName: string, isDead: IsDead): Groups | string => {
   const parents = new Map<string, string>()
   for (const controller of ["memory", "pids", "cpu", "cpuacct"]) {
@@ -181,6 +190,7 @@ const createV1 = (mounts: readonly Mounted[], hostName: string, isDead: IsDead):
           writeFileSync(join(memory as string, "memory.limit_in_bytes"), String(limits.memoryBytes))
           const withSwap = join(memory as string, "memory.memsw.limit_in_bytes")
           if (existsSync(withSwap)) writeFileSync(withSwap, String(limits.memoryBytes))
+          limitSockets(memory as string, limits.memoryBytes)
           writeFileSync(join(pids as string, "pids.max"), String(limits.pids))
           if (limits.cpus !== undefined && cpu !== undefined) {
             writeFileSync(join(cpu, "cpu.cfs_period_us"), String(quotaPeriodUs))

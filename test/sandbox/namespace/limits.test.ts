@@ -51,6 +51,35 @@ for _ in range(4):
 })
 
 const mebibyte = 1024 * 1024
+/** Fills sockets that nobody reads from, and says how many mebibytes they hold in the end. */
+const hoard = `
+import socket
+held, kept = 0, []
+listener = socket.create_server(("127.0.0.1", 0), backlog=200)
+for _ in range(150):
+    end = socket.create_connection(listener.getsockname())
+    kept += [end, listener.accept()[0]]
+    end.setblocking(False)
+    try:
+        while True: held += end.send(bytes(1 << 16))
+    except BlockingIOError: pass
+sender = socket.socket(type=socket.SOCK_DGRAM)
+sender.setblocking(False)
+for _ in range(300):
+    taker = socket.socket(type=socket.SOCK_DGRAM)
+    taker.bind(("127.0.0.1", 0))
+    taker.setblocking(False)
+    kept.append(taker)
+    for _ in range(12):
+        try: sender.sendto(bytes(60000), taker.getsockname())
+        except OSError: pass
+for end in kept:
+    if end.type == socket.SOCK_DGRAM:
+        try:
+            while True: held += len(end.recv(65536))
+        except OSError: pass
+print(held >> 20)
+`
 const fill = (path: string, bytes: number): string => `
 import os
 fd = os.open(${JSON.stringify(path)}, os.O_CREAT | os.O_WRONLY)
@@ -60,6 +89,13 @@ os.close(fd)
 `
 
 describe("a memory limit", () => {
+  testNeeding("is not passed by what sockets buffer", noRoot, async () => {
+    const memoryBytes = 64 * mebibyte
+    const { exited, stdout, stderr } = await python(hoard, { limits: { memoryBytes, openFiles: 1024 } })
+    expect(stderr).toBe("")
+    if (exited.ending.by === "limit") expect(exited.ending.limit).toBe("memory")
+    else expect(Number.parseInt(stdout, 10)).toBeLessThan(2 * 64)
+  })
   test("is what was declared, whatever the call may write to disk", async () => {
     const { exited, stdout } = await python(
       `
