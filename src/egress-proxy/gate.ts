@@ -31,6 +31,7 @@ import type { Place } from "./pace.ts"
 import { createPassages, type Passage, type Passages } from "./passages.ts"
 import type { CompiledPolicy, Grant } from "./policy.ts"
 import type { ReasonCode } from "./reasons.ts"
+import { createDecodingRoom, type DecodingRoom } from "./secrets/decoding-room.ts"
 import type { Interceptor } from "./secure.ts"
 import { createTurns, type Turns } from "./turns.ts"
 import { createTurnstile } from "./turnstile.ts"
@@ -74,6 +75,8 @@ export interface Gate {
   readonly memory: LineMemory
   /** when the next portion of this proxy's work is to be done */
   readonly turns: Turns
+  /** memory for undoing the encodings of bodies */
+  readonly decoding: DecodingRoom
   /** requests for tunnels that were taken apart before */
   readonly tunnels: KnownTunnels
   readonly pending: number
@@ -273,6 +276,7 @@ export function createGate(options: GateOptions): Gate {
     meter,
     memory: new LineMemory(limits.lineMemoryBytes),
     turns: createTurns(limits.turnBytes, options.place),
+    decoding: createDecodingRoom(limits.decodingBytes),
     tunnels,
     refuse,
     record: (facts) => log.record(facts),

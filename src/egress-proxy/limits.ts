@@ -70,6 +70,8 @@ export interface ProxyLimits {
   readonly keptMs: number
   /** bytes of answers that a client has not read yet: the connection is closed there */
   readonly unreadBytes: number
+  /** memory for undoing the encodings of bodies that are searched for secrets, on one proxy: further ones wait in line */
+  readonly decodingBytes: number
   /** bytes read and thrown away, and time taken, after a final answer, so that the client can read it */
   readonly lingerBytes: number
   readonly lingerMs: number
@@ -106,6 +108,7 @@ export const defaultLimits: ProxyLimits = Object.freeze({
   keptUpstreams: 4,
   keptMs: 4_000,
   unreadBytes: 65_536,
+  decodingBytes: 67_108_864,
   lingerBytes: 1_048_576,
   lingerMs: 1_000,
   refusalLines: 200,

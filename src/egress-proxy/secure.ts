@@ -55,6 +55,7 @@ export async function serveIntercepted(
       gate.record({ protocol: kind, code, target, address: opened.address, rule: opened.grant.rule, report }),
     judge: () => gate.countRequest(target) ?? "allowed",
     turns: gate.turns,
+    decoding: gate.decoding,
     ...(interceptor.upstreamCa !== undefined && { verifyCa: interceptor.upstreamCa }),
     limits: {
       headBytes: gate.limits.headBytes,

@@ -41,7 +41,10 @@ export async function forward(exchange: Exchange): Promise<ForwardResult> {
   }
   upstream.once("free", onFree)
   let kept = false
-  const onClientGone = () => request.destroy()
+  const onClientGone = () => {
+    request.destroy()
+    exchange.scanner?.dispose()
+  }
   client.once("close", onClientGone)
   const sent = sendBody(request, exchange)
   const answer = answered(request, exchange, sent)
@@ -123,10 +126,11 @@ function answered(request: ClientRequest, exchange: Exchange, sent: Promise<Sent
 }
 
 /** What a step of the search is refused with, if anything. */
-const refused = (step: BodyStep): Sent | undefined =>
-  step.state === "clean"
-    ? undefined
-    : { kind: "failed", code: step.state === "misuse" ? "secret_misuse" : "unsearchable_body" }
+function refused(step: BodyStep): Sent | undefined {
+  if (step.state === "clean") return undefined
+  // The client of an abandoned one is gone, and hears of no reason.
+  return { kind: "failed", code: step.state === "misuse" ? "secret_misuse" : "unsearchable_body" }
+}
 
 async function sendBody(
   request: ClientRequest,

@@ -108,7 +108,7 @@ async function exchange(
     gate.record({ protocol, target: authority, code: "allowed", address, rule: grant.rule, report })
   }
   const { placeholders } = substitutions
-  using scanner = placeholders.length === 0 ? undefined : await scannerFor(placeholders, head)
+  using scanner = placeholders.length === 0 ? undefined : await scannerFor(gate, head)
   const { forward } = await (forwarding ??= import("./forward.ts"))
   const { generation } = gate
   const words = {
@@ -148,9 +148,10 @@ async function exchange(
   return refuseAndClose(options, verdict, head)
 }
 
-async function scannerFor(placeholders: readonly string[], head: RequestHead) {
+async function scannerFor({ policy, turns, decoding: room }: Gate, head: RequestHead) {
   const { createBodyScanner } = await import("../secrets/body.ts")
-  return createBodyScanner({ placeholders, encoding: valuesOf(head, "content-encoding").join(",") })
+  const { placeholders } = policy.substitutions
+  return createBodyScanner({ placeholders, encoding: valuesOf(head, "content-encoding").join(","), turns, room })
 }
 
 function answerJudged(options: SessionOptions, judged: Extract<Judged, { kind: "refused" }>): Promise<Step> {

@@ -121,7 +121,10 @@ const misuse = (where: MisusePlace, placeholder: string): Refusal => ({
   detail: `${placeholder}: ${misuseDetails[where]}`,
 })
 
-/** What a part of a body or a WebSocket message is refused with. One that cannot be searched is not guessed about. */
+/**
+ * What a part of a body or a WebSocket message is refused with. One that cannot be searched is not guessed about; one
+ * that nobody waits for any more is not passed on either, and there is nobody to refuse.
+ */
 export function refusalOf(step: BodyStep): Refusal | undefined {
   if (step.state === "misuse") return misuse("body", step.placeholder)
   return step.state === "unscannable" ? { code: "unsearchable_body", detail: step.reason } : undefined

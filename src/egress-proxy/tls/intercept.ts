@@ -16,6 +16,7 @@ import { createSecureContext, type SecureContext, TLSSocket, type TLSSocketOptio
 import { guarded } from "../boundary.ts"
 import { abort, carriesTls } from "../endpoint.ts"
 import type { ReasonCode } from "../reasons.ts"
+import { createDecodingRoom, type DecodingRoom } from "../secrets/decoding-room.ts"
 import { aheadBytes, createTurns, type Turns } from "../turns.ts"
 import type { Verdict } from "../types.ts"
 import type { CallAuthority, Leaf } from "./authority.ts"
@@ -51,6 +52,8 @@ export interface InterceptOptions extends InterceptRules {
   readonly record: (facts: InterceptFacts) => { readonly recorded: boolean; readonly verdict: Verdict }
   /** when what is read is worked on, so that one caller's connections do not hold up another's */
   readonly turns?: Turns
+  /** memory for undoing the encodings of bodies, shared with the caller's other connections */
+  readonly decoding?: DecodingRoom
   /** the caller's own say on a request that passed the rules here: budgets, generations; `allowed` lets it pass */
   readonly judge?: (request: InterceptedRequest) => ReasonCode
   /** a method that `readOnlyHttp: enforce` would refuse was let through */
@@ -76,8 +79,9 @@ export interface InterceptLimits {
   readonly pipelinedBytes: number
   /** a body up to this size is searched whole before anything goes upstream */
   readonly heldBodyBytes: number
-  /** bytes worked on in one turn of the event loop, where the caller gives no turns */
+  /** bytes worked on in one turn of the event loop, where the caller gives no turns, and memory for decoding likewise */
   readonly turnBytes: number
+  readonly decodingBytes: number
   /** what a request takes of those at least */
   readonly requestCost: number
 }
@@ -92,6 +96,7 @@ export const interceptLimits: InterceptLimits = Object.freeze({
   pipelinedBytes: 131_072,
   heldBodyBytes: 65_536,
   turnBytes: 65_536,
+  decodingBytes: 67_108_864,
   requestCost: 4_096,
 })
 
@@ -114,6 +119,7 @@ export interface Interception extends AsyncDisposable {
 export function interceptTls(options: InterceptOptions): Interception {
   const limits = { ...interceptLimits, ...options.limits }
   const { client, name, authority, turns = createTurns(limits.turnBytes) } = options
+  const { decoding = createDecodingRoom(limits.decodingBytes) } = options
   const agent = createUpstreamAgent({
     name,
     upstream: options.upstream,
@@ -204,6 +210,7 @@ export function interceptTls(options: InterceptOptions): Interception {
       limits,
       placeholders,
       turns,
+      decoding,
       breakOff,
       spellings,
     })

@@ -16,18 +16,17 @@ import {
   request as httpRequest,
   type ServerResponse,
 } from "node:http"
-import { pipeline } from "node:stream/promises"
-import type { Transform } from "node:stream"
-import { createBodyScanner, type BodyScanner, decoderFor } from "../secrets/body.ts"
-import { scrubbed, scrubStream } from "../secrets/scrub.ts"
+import { createBodyScanner, type BodyScanner } from "../secrets/body.ts"
+import type { DecodingRoom } from "../secrets/decoding-room.ts"
+import { scrubbed } from "../secrets/scrub.ts"
 import type { HeaderPair } from "../secrets/substitute.ts"
 import { inTurns, type Turns } from "../turns.ts"
 import { emptyBody, everyHeader } from "../http/framing.ts"
-import { crossing } from "../http/hop-by-hop.ts"
 import { isFinal, responseLength } from "../http/respond.ts"
 import { isBrokenOff } from "./carrier.ts"
-import { flatten, pairsOf } from "./headers.ts"
+import { flatten } from "./headers.ts"
 import { type HeadVerdict, type Refusal, refusalOf } from "./intercept-request.ts"
+import { answerHeaders, copyBody, decodingFor, isToTheEnd } from "./relay-answer.ts"
 import { UpstreamFailure } from "./upstream.ts"
 
 /** interim (1xx) responses to one request; they are not passed on */
@@ -47,6 +46,7 @@ export interface RelayedRequest {
   readonly limits: RelayLimits
   readonly placeholders: readonly string[]
   readonly turns: Turns
+  readonly decoding: DecodingRoom
   /** how the secrets of this host may be spelled in its responses, from which they are taken out */
   readonly spellings: readonly Buffer[]
   /** ends the client's connection so that it looks broken, not finished */
@@ -55,19 +55,22 @@ export interface RelayedRequest {
 
 export async function relayRequest(relayed: RelayedRequest): Promise<Refusal | undefined> {
   const { request, response, head, limits } = relayed
-  using scanner = createBodyScanner({ placeholders: relayed.placeholders, encoding: head.encoding })
+  const { placeholders, turns, decoding: room } = relayed
+  using scanner = createBodyScanner({ placeholders, encoding: head.encoding, turns, room })
+  // Whoever waits for memory, or for a turn, waits for nothing once the client is gone.
+  response.once("close", () => scanner.dispose())
   const { body } = head
   const held: Buffer[] = []
   const hold = body.kind === "none" || (body.kind === "length" && body.bytes <= limits.heldBodyBytes)
   try {
     if (hold) {
       for await (const chunk of inTurns(request, relayed.turns)) {
-        const refusal = refusalOf(await scanner.push(chunk))
-        if (refusal !== undefined) return refusal
+        const step = await scanner.push(chunk)
+        if (step.state !== "clean") return refusalOf(step)
         held.push(chunk)
       }
-      const refusal = body.kind === "none" ? undefined : refusalOf(await scanner.end())
-      if (refusal !== undefined) return refusal
+      const step = body.kind === "none" ? undefined : await scanner.end()
+      if (step !== undefined && step.state !== "clean") return refusalOf(step)
     }
   } catch {
     // The client broke off in the middle of its body.
@@ -124,8 +127,8 @@ async function exchange(
       upstream.destroy()
       return { code: "upstream_error" }
     }
-    const decoders = decodersFor(answer, request.method ?? "")
-    if (decoders === undefined) {
+    const decoding = decodingFor(answer, request.method ?? "")
+    if (decoding === undefined) {
       upstream.destroy()
       return { code: "upstream_error", detail: "its content encoding cannot be searched for the secret" }
     }
@@ -134,16 +137,12 @@ async function exchange(
     response.writeHead(
       answer.statusCode ?? 502,
       scrubbed(answer.statusMessage ?? "", spellings),
-      flatten(answerHeaders(answer, decoders.length > 0)).map((text) => scrubbed(text, spellings)),
+      flatten(answerHeaders(answer, decoding)).map((text) => scrubbed(text, spellings)),
     )
     // One that goes on for as long as it likes begins at once; its first bytes may be long in coming.
     if (answer.headers["content-length"] === undefined) response.flushHeaders()
     const { socket } = answer
-    const came = inTurns(answer, relayed.turns)
-    const [decoder] = decoders
-    const scrub = scrubStream(spellings)
-    if (decoder === undefined) await pipeline(came, scrub, response, { end: false })
-    else await pipeline(came, decoder, scrub, response, { end: false })
+    await copyBody(answer, response, decoding, relayed)
     if (isToTheEnd(answer, request.method ?? "") && isBrokenOff(socket)) {
       relayed.breakOff()
       return undefined
@@ -170,34 +169,6 @@ async function exchange(
   }
 }
 
-/** Does only the end of the connection tell where this response ends? */
-const isToTheEnd = (answer: IncomingMessage, method: string): boolean =>
-  answer.headers["content-length"] === undefined &&
-  answer.headers["transfer-encoding"] === undefined &&
-  !isBodiless(answer, method)
-
-/** There is nothing to decode, whatever its headers say of an encoding. */
-const isBodiless = ({ headers, statusCode }: IncomingMessage, method: string): boolean =>
-  method === "HEAD" || statusCode === 204 || statusCode === 304 || headers["content-length"] === "0"
-
-/** What undoes the encoding of the body, nothing where there is none; undefined where nothing here does. */
-function decodersFor(answer: IncomingMessage, method: string): readonly Transform[] | undefined {
-  const encoding = (answer.headers["content-encoding"] ?? "").trim().toLowerCase()
-  if (encoding === "" || encoding === "identity" || isBodiless(answer, method)) return []
-  const decoder = decoderFor(encoding)
-  return decoder === undefined ? undefined : [decoder]
-}
-
-const ofEncoded: ReadonlySet<string> = new Set(["content-encoding", "content-length"])
-const ofBody: ReadonlySet<string> = new Set(["content-length"])
-const noHeader: ReadonlySet<string> = new Set()
-
-/** A length that no longer holds stays behind, and so does one of a body that there never is. */
-function answerHeaders(answer: IncomingMessage, decoded: boolean): readonly HeaderPair[] {
-  const behind = decoded ? ofEncoded : answer.statusCode === 204 ? ofBody : noHeader
-  return crossing(pairsOf(answer.rawHeaders)).filter(([name]) => !behind.has(name.toLowerCase()))
-}
-
 function answerOf(upstream: ClientRequest): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     upstream.once("response", resolve)
@@ -219,14 +190,15 @@ async function send(
   }
   try {
     for await (const chunk of inTurns(request, turns)) {
-      const refusal = refusalOf(await body.push(chunk))
-      if (refusal !== undefined) return refusal
+      const step = await body.push(chunk)
+      if (step.state !== "clean") return refusalOf(step)
       if (upstream.destroyed) return undefined
       if (!upstream.write(chunk)) await drained(upstream)
     }
-    const refusal = refusalOf(await body.end())
-    if (refusal === undefined) upstream.end()
-    return refusal
+    const last = await body.end()
+    if (last.state !== "clean") return refusalOf(last)
+    upstream.end()
+    return undefined
   } catch {
     upstream.destroy()
     return undefined

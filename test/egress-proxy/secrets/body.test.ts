@@ -1,10 +1,15 @@
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib"
 import { describe, expect, it } from "vitest"
 import { type BodyStep, createBodyScanner } from "../../../src/egress-proxy/secrets/body.ts"
+import { createDecodingRoom } from "../../../src/egress-proxy/secrets/decoding-room.ts"
+import { createTurns } from "../../../src/egress-proxy/turns.ts"
 
 const token = "$$SECRET[GITHUB_TOKEN]$$"
 const text = Buffer.from(`{"a":"${"x".repeat(3000)}","t":"${token}","b":"${"y".repeat(3000)}"}`)
 const harmless = Buffer.from("0032want 0123456789\n".repeat(500))
+
+const turns = createTurns(65_536)
+const room = createDecodingRoom(1 << 26)
 
 async function scan(
   bytes: Buffer,
@@ -12,7 +17,7 @@ async function scan(
   size: number,
   maxDecodedBytes = 1_000_000,
 ): Promise<BodyStep> {
-  using scanner = createBodyScanner({ placeholders: [token], encoding, maxDecodedBytes })
+  using scanner = createBodyScanner({ placeholders: [token], encoding, maxDecodedBytes, turns, room })
   for (let at = 0; at < bytes.length; at += size) {
     const step = await scanner.push(bytes.subarray(at, at + size))
     if (step.state !== "clean") return step
