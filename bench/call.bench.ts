@@ -85,7 +85,7 @@ try {
   mkdirSync(workspace)
   await using host = await createHost({ data: join(folder, "data"), manifests: [manifests] })
   const call = (tool: string, where: string) => async (): Promise<void> => {
-    const result = await host.call({ tool, input: {}, workspace: where, user: "bench", approve: true })
+    const result = await host.call({ tool, input: {}, workspace: where }, { approved: true })
     if (!result.ok) throw new Error(`${tool}: ${result.error.code} ${result.error.message}`)
   }
   const trueRows = await interleave(

@@ -102,7 +102,10 @@ const visit = async (
   const before = digestOf(workspace)
   terminal.result(`\n${paint.bold(`${number}. ${stop.title}`)}\n${paint.dim(stop.story)}`)
   terminal.result(`$ ${commandOf(stop.request)}`)
-  const envelope = await terminal.during(host.call({ ...stop.request, workspace, approve: true }), stop.request.tool)
+  const envelope = await terminal.during(
+    host.call({ ...stop.request, workspace }, { approved: true }),
+    stop.request.tool,
+  )
   const unchanged = digestOf(workspace) === before
   if (envelope.ok) terminal.result(valueText(envelope.value))
   for (const line of envelopeLines(envelope, paint)) terminal.result(line)

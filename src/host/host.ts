@@ -6,6 +6,7 @@
  * no process, socket or lock. Of calls that a killed host left open, receipts are written before the first call here.
  */
 import { fileURLToPath } from "node:url"
+import { type Caller, callerFault, isOperator, processCaller } from "./access/caller.ts"
 import { explain } from "./call/explain.ts"
 import { listDrivers, listTools } from "./call/listing.ts"
 import { perform } from "./call/perform.ts"
@@ -23,10 +24,22 @@ import { openAuditLog } from "./receipts/log.ts"
 import type { FailedManifest } from "./registry/types.ts"
 import { createTurnstile } from "./turnstile.ts"
 import { unknownKey } from "./unknown-key.ts"
-import type { CallOptions, CallRequest, Envelope, Host, HostOptions, UnloadedListing } from "./types.ts"
+import type {
+  CallOptions,
+  CallRequest,
+  Envelope,
+  Host,
+  HostOptions,
+  ListOptions,
+  UnloadedListing,
+  WhyOptions,
+  WhyReport,
+} from "./types.ts"
 
 const OPTIONS: readonly (keyof HostOptions)[] = ["data", "manifests", "backend", "warm", "config"]
-const CALL_OPTIONS: readonly (keyof CallOptions)[] = ["approve"]
+const LIST_OPTIONS: readonly (keyof ListOptions)[] = ["caller"]
+const WHY_OPTIONS: readonly (keyof WhyOptions)[] = [...LIST_OPTIONS, "signal", "unreadable"] as const
+const CALL_OPTIONS: readonly (keyof CallOptions)[] = [...WHY_OPTIONS, "approved", "approve"]
 
 /** Seen from src/host and from dist/host alike. */
 const catalogue = fileURLToPath(new URL("../../manifests", import.meta.url))
@@ -38,6 +51,18 @@ const unloadedOf = (failed: FailedManifest): readonly UnloadedListing[] => {
   const { code, message, hint } = callErrorOf(brokenManifest(failed))
   const availability = { available: false, code: code as ReasonCode, reason: message, fix: hint } as const
   return [{ file, kind: kind === "tool" ? "tool" : "driver", claims, availability }]
+}
+
+/** What a program hands over beside a request is its own code: a mistake in it is thrown, not answered. */
+const checkOptions = (name: string, options: CallOptions, known: readonly string[]): void => {
+  const odd = unknownKey(options, known)
+  const fault =
+    odd === undefined
+      ? options.caller === undefined
+        ? undefined
+        : callerFault(options.caller)
+      : `${odd.message} (${odd.fix})`
+  if (fault !== undefined) throw new TypeError(`the options of ${name}: ${fault}`)
 }
 
 export const createHost = async (options: HostOptions = {}): Promise<Host> => {
@@ -70,12 +95,18 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   let closed: Promise<void> | undefined
   let abandoned: Promise<unknown> | undefined
 
-  const requestOf = (request: CallRequest, { approve }: CallOptions = {}): Requested => ({
-    call: nextId(),
-    request,
-    ...(approve === undefined ? {} : { ask: approve }),
-    signal: request.signal === undefined ? closing.signal : AbortSignal.any([request.signal, closing.signal]),
-  })
+  const requestOf = (request: CallRequest, options: CallOptions): Requested => {
+    const { caller = processCaller(), approve, approved = false, unreadable, signal } = options
+    return {
+      call: nextId(),
+      request,
+      caller,
+      approved,
+      ...(approve === undefined ? {} : { ask: approve }),
+      ...(unreadable === undefined ? {} : { unreadable }),
+      signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
+    }
+  }
   const track = <T>(work: Promise<T>): Promise<T> => {
     const settled = work
       .then(
@@ -89,10 +120,8 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   const open = <T>(work: () => Promise<T>): Promise<T> =>
     closed === undefined ? track(work()) : Promise.reject(new Error("this host is closed"))
 
-  const call = (request: CallRequest, options: CallOptions = {}): Promise<Envelope> => {
-    const odd = unknownKey(options, CALL_OPTIONS)
-    if (odd !== undefined)
-      return Promise.reject(new TypeError(`the second argument of call ${odd.message} (${odd.fix})`))
+  const call = async (request: CallRequest, options: CallOptions = {}): Promise<Envelope> => {
+    checkOptions("call", options, CALL_OPTIONS)
     return open(() =>
       turn(async () => {
         abandoned ??= closeAbandonedCalls(data, log).catch(() => undefined)
@@ -101,6 +130,17 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
       }),
     )
   }
+  const why = async (request: CallRequest, options: WhyOptions = {}): Promise<WhyReport> => {
+    checkOptions("why", options, WHY_OPTIONS)
+    return open(() => turn(() => explain(core, requestOf(request, options))))
+  }
+  /** Checked before anything is listed: what a caller is told depends on who it is. */
+  const callerIn = (name: string, options: ListOptions): Caller => {
+    checkOptions(name, options, LIST_OPTIONS)
+    return options.caller ?? processCaller()
+  }
+  const ifOperator = <T>(name: string, options: ListOptions, all: () => readonly T[]): readonly T[] =>
+    isOperator(callerIn(name, options)) ? all() : []
 
   const shutDown = async (): Promise<void> => {
     const late = setTimeout(() => closing.abort(), hostLimits.closeMs.value)
@@ -115,11 +155,18 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   return Object.freeze({
     data,
     call,
-    why: (request: CallRequest) => open(() => turn(() => explain(core, requestOf(request)))),
-    tools: () => open(() => turn(() => listTools(core))),
-    drivers: () => open(() => turn(() => listDrivers(core))),
-    diagnostics: () => core.registry.diagnostics,
-    unloaded: () => core.registry.failed.flatMap(unloadedOf),
+    why,
+    tools: async (options: ListOptions = {}) => {
+      const caller = callerIn("tools", options)
+      return open(() => turn(() => listTools(core, caller)))
+    },
+    drivers: async (options: ListOptions = {}) => {
+      const caller = callerIn("drivers", options)
+      return open(() => turn(() => listDrivers(core, caller)))
+    },
+    diagnostics: (options: ListOptions = {}) => ifOperator("diagnostics", options, () => core.registry.diagnostics),
+    unloaded: (options: ListOptions = {}) =>
+      ifOperator("unloaded", options, () => core.registry.failed.flatMap(unloadedOf)),
     doctor: () => open(async () => (await core.backend()).examine()),
     close,
     [Symbol.asyncDispose]: close,

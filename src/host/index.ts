@@ -1,6 +1,7 @@
 /** `caisson`: the host as a library. What is not exported here is not API. */
 import "../manifest/node-version.ts"
 export { createHost } from "./host.ts"
+export { processCaller, type Caller, type Role } from "./access/caller.ts"
 export { HostStartError } from "./config/start-error.ts"
 export { reasons, type ErrorClass, type Reason, type ReasonCode } from "./reasons.ts"
 export { readReceipts, verifyChain, type ChainCode, type ChainVerdict } from "./receipts/verify.ts"
@@ -15,11 +16,13 @@ export type {
   Envelope,
   Host,
   HostOptions,
+  ListOptions,
   ReportedDenial,
   ReportedEffect,
   RoutePhase,
   RouteRow,
   ToolListing,
+  WhyOptions,
   WhyReport,
 } from "./types.ts"
 export type { ControlReport, Denial, SandboxBackend, SandboxProfile } from "../sandbox/backend.ts"

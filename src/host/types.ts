@@ -11,6 +11,7 @@ import type {
 } from "../manifest/types.ts"
 import type { ControlReport, Denial, SandboxBackend, SandboxProfile } from "../sandbox/backend.ts"
 import type { Effect } from "../sandbox/effects/types.ts"
+import type { Caller } from "./access/caller.ts"
 import type { ErrorClass, ReasonCode } from "./reasons.ts"
 
 export interface HostOptions {
@@ -25,22 +26,17 @@ export interface HostOptions {
   readonly config?: string
 }
 
+/** What is asked: a wire type, with nothing in it of who asks. A key that is not here is refused. */
 export interface CallRequest {
   /** tool id, or `id@major` */
   readonly tool: string
   readonly input?: JsonValue
-  /** why what was given as input or context is no JSON: the call is refused for it, and leaves a receipt */
-  readonly unreadable?: string
   readonly workspace?: string
-  readonly user?: string
   /** per-call context (contextSchema); `pinnedProvider` pins a driver */
   readonly context?: JsonObject
   readonly driver?: string
   /** run, show the effects, commit nothing */
   readonly plan?: boolean
-  /** approve what this call asks approval for */
-  readonly approve?: boolean
-  readonly signal?: AbortSignal
 }
 
 export type ReportedDenial = Denial & { readonly message: string; readonly hint: string }
@@ -62,8 +58,20 @@ export interface ApprovalQuestion {
   readonly signal: AbortSignal
 }
 
-/** Beside what is asked: how the caller can be reached while the call is under way. */
-export interface CallOptions {
+/** Who asks. */
+export interface ListOptions {
+  /** default: this process, whose OS user owns the data folder */
+  readonly caller?: Caller
+}
+export interface WhyOptions extends ListOptions {
+  readonly signal?: AbortSignal
+  /** why what was given as input or context is no JSON: the call is refused for it, and leaves a receipt */
+  readonly unreadable?: string
+}
+/** Beside what is asked: who asks, and how they can be reached while the call is under way. */
+export interface CallOptions extends WhyOptions {
+  /** a yes, given beforehand, to what this call asks approval for; it counts where the caller may approve */
+  readonly approved?: boolean
   /** Ask a person. Where it is absent, a call that needs approval ends as `approval_required`. */
   readonly approve?: (question: ApprovalQuestion) => Promise<boolean>
 }
@@ -148,13 +156,14 @@ export interface WhyReport {
 export interface Host extends AsyncDisposable {
   readonly data: string
   call(request: CallRequest, options?: CallOptions): Promise<Envelope>
-  why(request: CallRequest): Promise<WhyReport>
-  tools(): Promise<readonly ToolListing[]>
-  drivers(): Promise<readonly DriverListing[]>
-  /** manifests that did not load, and warnings on those that did */
-  diagnostics(): readonly Diagnostic[]
-  /** tools and drivers whose manifests did not load: what they claim to be, and why they are not available */
-  unloaded(): readonly UnloadedListing[]
+  why(request: CallRequest, options?: WhyOptions): Promise<WhyReport>
+  /** what the caller may use; the operator is told of everything */
+  tools(options?: ListOptions): Promise<readonly ToolListing[]>
+  drivers(options?: ListOptions): Promise<readonly DriverListing[]>
+  /** manifests that did not load, and warnings on those that did; for the operator */
+  diagnostics(options?: ListOptions): readonly Diagnostic[]
+  /** tools and drivers whose manifests did not load: what they claim to be, and why they are not available; for the operator */
+  unloaded(options?: ListOptions): readonly UnloadedListing[]
   doctor(): Promise<readonly ControlReport[]>
   close(): Promise<void>
 }

@@ -78,7 +78,7 @@ describe("the bundled catalogue", () => {
     if (listing?.availability.available === false) skip(`${listing.availability.reason}; ${listing.availability.fix}`)
     const workspace = join(scratch, "workspaces", `${id}-${example.name.replaceAll(" ", "-")}`)
     furnish(id, tool.file, workspace)
-    const envelope = await host.call({ tool: id, input: example.input, workspace, approve: true })
+    const envelope = await host.call({ tool: id, input: example.input, workspace }, { approved: true })
     expect(envelope).toMatchObject({ ok: true })
     if (!envelope.ok) return
     if (Object.hasOwn(example, "output")) expect(envelope.value).toEqual(example.output)

@@ -83,13 +83,13 @@ describeNeeding("git over https", noGit, () => {
     await web[Symbol.asyncDispose]()
   })
   it("is refused another host, which the envelope names", async () => {
-    expect(await world.call("client.clone", { url: "https://evil.test/repo.git" }, { approve: true })).toMatchObject({
+    expect(await world.call("client.clone", { url: "https://evil.test/repo.git" }, { approved: true })).toMatchObject({
       ok: false,
       ...denies("evil.test"),
     })
   })
   it("clones from a declared host, and the clone is in the workspace", async () => {
-    const envelope = await world.call("client.clone", { url: "https://git.test/repo.git" }, { approve: true })
+    const envelope = await world.call("client.clone", { url: "https://git.test/repo.git" }, { approved: true })
     expect(envelope).toMatchObject({ ok: true, denied: [] })
     expect(readFileSync(join(world.workspace, "clone/hello.txt"), "utf8")).toBe("from git\n")
   })

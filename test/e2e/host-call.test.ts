@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net"
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { readReceipts, verifyChain } from "../../src/host/index.ts"
+import { processCaller, readReceipts, verifyChain } from "../../src/host/index.ts"
 import type { Envelope } from "../../src/host/types.ts"
 import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
 import type { SandboxBackend } from "../../src/sandbox/backend.ts"
@@ -117,30 +117,30 @@ describe("a sealed call", () => {
   it("asks for approval of effects, showing them, and commits once it is given", async () => {
     const input = { verb: "write", args: ["notes/risky.txt", "x"] }
     for (const tool of ["fixture.risky", "fixture.act"])
-      expect(await unchanged(world, tool, input, { approve: false })).toMatchObject({
+      expect(await unchanged(world, tool, input, { approved: false })).toMatchObject({
         ok: false,
         error: { code: "approval_required" },
         effects: [{ path: "notes/risky.txt" }],
       })
-    expect(codeOf(await world.call("fixture.risky", input, { approve: true }))).toBe("ok")
+    expect(codeOf(await world.call("fixture.risky", input, { approved: true }))).toBe("ok")
     expect(existsSync(join(world.workspace, "notes/risky.txt"))).toBe(true)
   })
 
   it("does not start what needs approval each time", async () => {
     expect(
-      await unchanged(world, "fixture.always", { verb: "write", args: ["notes/a", "x"] }, { approve: false }),
+      await unchanged(world, "fixture.always", { verb: "write", args: ["notes/a", "x"] }, { approved: false }),
     ).toMatchObject({
       error: { code: "approval_required" },
       effects: [],
     })
   })
 
-  it("kills the tool at its deadline and says that effects outside are unknown", async () => {
+  it("kills the tool at its deadline and says that effects outside are unknown, which invites no second run", async () => {
     expect(
-      await unchanged(world, "fixture.mail", { verb: "sleep", args: ["notes/slow.txt"] }, { approve: true }),
+      await unchanged(world, "fixture.mail", { verb: "sleep", args: ["notes/slow.txt"] }, { approved: true }),
     ).toMatchObject({
       ok: false,
-      error: { code: "timeout", retryable: true, details: { commit: "unknown", timeout_ms: 1500 } },
+      error: { code: "timeout", retryable: false, details: { commit: "unknown", timeout_ms: 1500 } },
     })
   })
 
@@ -208,7 +208,9 @@ describe("a sealed call", () => {
     const file = "/home/tool/.actor/state"
     expect(codeOf(await world.call("fixture.act", { verb: "write", args: [file, "mine"] }))).toBe("ok")
     expect(await world.call("fixture.act", { verb: "read", args: [file] })).toMatchObject({ ok: true, value: "mine" })
-    expect(codeOf(await world.call("fixture.act", { verb: "read", args: [file] }, { user: "bob" }))).not.toBe("ok")
+    expect(
+      codeOf(await world.call("fixture.act", { verb: "read", args: [file] }, { caller: processCaller("bob") })),
+    ).not.toBe("ok")
   })
 
   it("serves calls side by side", async () => {

@@ -6,7 +6,10 @@ const [backend, data, workspace] = process.argv.slice(2)
 if ((backend !== "namespace" && backend !== "docker") || data === undefined || workspace === undefined)
   throw new Error("usage: host-committer BACKEND DATA WORKSPACE")
 const host = await createHost({ data, manifests: [fixtureTools], backend })
-await host.call({ tool: "fixture.act", input: { verb: "read", args: ["README.md"] }, workspace, approve: true })
+await host.call({ tool: "fixture.act", input: { verb: "read", args: ["README.md"] }, workspace }, { approved: true })
 process.stdout.write("ready\n")
-await host.call({ tool: "fixture.act", input: { verb: "many", args: ["notes", "2000"] }, workspace, approve: true })
+await host.call(
+  { tool: "fixture.act", input: { verb: "many", args: ["notes", "2000"] }, workspace },
+  { approved: true },
+)
 process.stdout.write("done\n")

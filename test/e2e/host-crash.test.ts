@@ -45,12 +45,10 @@ it("a host killed in the middle of a call leaves the workspace as it was, no pro
 
     await using host = await createHost({ data, manifests: [fixtureTools] })
     expect(
-      await host.call({
-        tool: "fixture.act",
-        input: { verb: "write", args: ["notes/next.txt", "x"] },
-        workspace,
-        approve: true,
-      }),
+      await host.call(
+        { tool: "fixture.act", input: { verb: "write", args: ["notes/next.txt", "x"] }, workspace },
+        { approved: true },
+      ),
     ).toMatchObject({ ok: true })
     const receipts = readReceipts(data).map((event) => event.metadata)
     expect(receipts).toMatchObject([

@@ -24,7 +24,7 @@ const openPlace = (): { folder: string; data: string; workspace: string } => {
   return { folder, data, workspace }
 }
 const look = (host: Host, workspace: string) =>
-  host.call({ tool: "fixture.act", input: { verb: "read", args: ["README.md"] }, workspace, approve: true })
+  host.call({ tool: "fixture.act", input: { verb: "read", args: ["README.md"] }, workspace }, { approved: true })
 const texts = (workspace: string): string[] => [
   ...new Set(
     readdirSync(join(workspace, "notes")).map((name) =>
@@ -75,12 +75,10 @@ it("a launcher that dies in mid-commit leaves an outcome that is unknown, and th
       )
       let over = false
       const committing = host
-        .call({
-          tool: "fixture.act",
-          input: { verb: "many", args: ["notes", String(FILES)] },
-          workspace,
-          approve: true,
-        })
+        .call(
+          { tool: "fixture.act", input: { verb: "many", args: ["notes", String(FILES)] }, workspace },
+          { approved: true },
+        )
         .finally(() => {
           over = true
         })

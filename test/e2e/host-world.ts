@@ -13,8 +13,8 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createHost } from "../../src/host/index.ts"
-import type { CallRequest, Envelope, Host, HostOptions } from "../../src/host/types.ts"
+import { createHost, processCaller } from "../../src/host/index.ts"
+import type { CallOptions, CallRequest, Envelope, Host, HostOptions } from "../../src/host/types.ts"
 
 export const fixtureTools = join(import.meta.dirname, "../../fixtures/tools")
 
@@ -23,7 +23,11 @@ export interface World extends AsyncDisposable {
   readonly folder: string
   readonly workspace: string
   readonly data: string
-  call(tool: string, input: object, more?: Partial<CallRequest>): Promise<Envelope>
+  call(
+    tool: string,
+    input: object,
+    more?: Partial<CallRequest> & Pick<CallOptions, "caller" | "approved" | "signal">,
+  ): Promise<Envelope>
 }
 
 /** Names, kinds, modes and contents of a folder, as one digest. */
@@ -60,8 +64,11 @@ export const openWorld = async (config = "", options: HostOptions = {}): Promise
     folder,
     workspace,
     data,
-    call: (tool, input, more = {}) =>
-      host.call({ tool, input: input as never, workspace, user: "alice", approve: true, ...more }),
+    call: (tool, input, { caller = processCaller("alice"), approved = true, signal, ...more } = {}) =>
+      host.call(
+        { tool, input: input as never, workspace, ...more },
+        { caller, approved, ...(signal === undefined ? {} : { signal }) },
+      ),
     async [Symbol.asyncDispose]() {
       await host.close()
       rmSync(folder, { recursive: true, force: true })

@@ -64,11 +64,9 @@ export const attempt = async (when: keyof Moments, open: (data: string) => Sandb
   // The driver's own check of its version has run by then.
   expect((await host.why({ tool: "fixture.act", workspace: place.workspace })).selected).toBeDefined()
   armed = true
-  const envelope = await host.call({
-    tool: "fixture.act",
-    input: { verb: "write", args: ["notes/a.txt", "landed"] },
-    workspace: place.workspace,
-    approve: true,
-  })
+  const envelope = await host.call(
+    { tool: "fixture.act", input: { verb: "write", args: ["notes/a.txt", "landed"] }, workspace: place.workspace },
+    { approved: true },
+  )
   return { envelope, stolen: readdirSync(join(place.victim, "notes")), own: readdirSync(join(place.moved, "notes")) }
 }

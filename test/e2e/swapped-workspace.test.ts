@@ -47,13 +47,10 @@ describe("a commit that waits for another one on the same workspace", () => {
         exited: () => setImmediate(() => cancel.abort()),
       })
       await using other = await createHost({ data: world.data, manifests: [fixtureTools], config, backend: started })
-      const envelope = await other.call({
-        tool: "fixture.act",
-        input: { verb: "write", args: ["notes/a.txt", "x"] },
-        workspace: world.workspace,
-        approve: true,
-        signal: cancel.signal,
-      })
+      const envelope = await other.call(
+        { tool: "fixture.act", input: { verb: "write", args: ["notes/a.txt", "x"] }, workspace: world.workspace },
+        { approved: true, signal: cancel.signal },
+      )
       held.resolve()
       await locked
       expect(envelope).toMatchObject({ ok: false, error: { code: "cancelled" } })
@@ -74,12 +71,14 @@ describe("a workspace that holds the manifests in use", () => {
     const target = join("notes/tools", "actor/DRIVER.md")
     const was = readFileSync(join(world.workspace, target), "utf8")
     const write = (path: string) =>
-      host.call({
-        tool: "fixture.act",
-        input: { verb: "write", args: [path, "egress: everything"] },
-        workspace: world.workspace,
-        approve: true,
-      })
+      host.call(
+        {
+          tool: "fixture.act",
+          input: { verb: "write", args: [path, "egress: everything"] },
+          workspace: world.workspace,
+        },
+        { approved: true },
+      )
     expect(await write(target)).toMatchObject({
       ok: false,
       error: { code: "undeclared_write", message: expect.stringContaining("the host uses it: manifests") },

@@ -5,7 +5,8 @@
  * envelope. Ctrl-C cancels the call and still prints its envelope. A call that needs approval asks where stdin and stderr
  * are a terminal; elsewhere it ends as `approval_required`, with nothing kept.
  */
-import type { CallOptions, CallRequest, Envelope } from "../../host/types.ts"
+import { processCaller } from "../../host/access/caller.ts"
+import type { CallOptions, CallRequest, Envelope, WhyOptions } from "../../host/types.ts"
 import { exitOf } from "../exit.ts"
 import { type HostFlags, withHost } from "../host.ts"
 import { givenContext, givenInput } from "../input.ts"
@@ -26,26 +27,29 @@ export interface CallFlags extends HostFlags {
   readonly json?: boolean
 }
 
-/** What `call` and `why` send to the host. What cannot be read goes with its reason: its refusal is evidence too. */
+/** What `call` and `why` ask of the host, and who asks. What cannot be read goes with its reason: its refusal is evidence too. */
 export const requestFrom = async (
   tool: string,
   flags: Omit<CallFlags, "json">,
   signal: AbortSignal,
-): Promise<CallRequest> => {
+): Promise<{ readonly request: CallRequest; readonly options: WhyOptions }> => {
   const input = await givenInput(flags.input, signal)
   const context = givenContext(flags.context)
   const unreadable = [input, context].flatMap((given) => (given.ok ? [] : [given.message]))[0]
-  return {
+  const request: CallRequest = {
     tool,
     ...(input.ok && input.value !== undefined ? { input: input.value } : {}),
-    ...(unreadable === undefined ? {} : { unreadable }),
     workspace: flags.workspace,
-    ...(flags.user === undefined ? {} : { user: flags.user }),
     ...(context.ok && context.value !== undefined ? { context: context.value } : {}),
     ...(flags.driver === undefined ? {} : { driver: flags.driver }),
     ...(flags.plan === true ? { plan: true } : {}),
-    ...(flags.yes === true ? { approve: true } : {}),
   }
+  const options: WhyOptions = {
+    caller: processCaller(flags.user),
+    signal,
+    ...(unreadable === undefined ? {} : { unreadable }),
+  }
+  return { request, options }
 }
 
 const show = (envelope: Envelope, flags: CallFlags, terminal: Terminal): void => {
@@ -59,7 +63,7 @@ const show = (envelope: Envelope, flags: CallFlags, terminal: Terminal): void =>
 }
 
 /** Where a person sits at the terminal: what the call did, or may do, and a question. */
-const asking = (terminal: Terminal): CallOptions =>
+const asking = (terminal: Terminal): Pick<CallOptions, "approve"> =>
   terminal.canAsk
     ? {
         approve: async (question) => {
@@ -71,14 +75,14 @@ const asking = (terminal: Terminal): CallOptions =>
 
 export const run = async (tool: string, flags: CallFlags, terminal: Terminal): Promise<number> => {
   using interrupt = onInterrupt(() => terminal.say(`caisson: ${says.cancelling}`))
-  const request = await requestFrom(tool, flags, interrupt.signal)
+  const { request, options } = await requestFrom(tool, flags, interrupt.signal)
   // Awaited here, so that the signals stay ours until the host is closed.
   return await withHost(
     { ...flags, warm: true },
     terminal,
     async (host) => {
       const envelope = await terminal.during(
-        host.call({ ...request, signal: interrupt.signal }, asking(terminal)),
+        host.call(request, { ...options, approved: flags.yes === true, ...asking(terminal) }),
         tool,
       )
       show(envelope, flags, terminal)

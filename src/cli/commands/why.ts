@@ -49,9 +49,9 @@ const plain = (report: WhyReport): object => ({
 
 export const run = async (tool: string, flags: CallFlags, terminal: Terminal): Promise<number> => {
   using interrupt = onInterrupt(() => terminal.say(`caisson: ${says.cancelling}`))
-  const request = await requestFrom(tool, flags, interrupt.signal)
+  const { request, options } = await requestFrom(tool, flags, interrupt.signal)
   return await withHost(flags, terminal, async (host) => {
-    const report = await terminal.during(host.why({ ...request, signal: interrupt.signal }), tool)
+    const report = await terminal.during(host.why(request, options), tool)
     if (flags.json === true || !terminal.isInteractive) resultJson(terminal, plain(report))
     else show(report, terminal)
     return report.error === undefined ? exit.ok : exitOfError(report.error)

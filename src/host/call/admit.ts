@@ -1,43 +1,37 @@
 /**
- * Step 1: is this a call at all? Tool and version, input, context, user, workspace.
+ * Step 1: is this a call at all? Caller, tool and version, input, context, workspace.
  *
  * Guarantees: what leaves here is valid against the contract, copied and frozen, so that a caller who changes its
  * object later changes nothing. The workspace is open (`workspace.ts`), and the caller closes it. Messages name fields,
  * never values.
  */
-import { basename, dirname } from "node:path"
-import { nearest, shown } from "../../manifest/diagnostics.ts"
 import { deepFreeze } from "../../manifest/freeze.ts"
 import { compileSchema } from "../../manifest/json-schema.ts"
 import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
-import { isUserId, osUser } from "../data/os-user.ts"
-import { brokenManifest, type Failure } from "../invoke/failure.ts"
+import { mayCall } from "../access/decide.ts"
+import { isUserId } from "../access/os-user.ts"
+import type { Failure } from "../invoke/failure.ts"
 import { exampleInput, faultsText } from "../invoke/input-words.ts"
 import { checkWorkspacePaths } from "../invoke/workspace-path.ts"
 import { hostLimits } from "../limits.ts"
-import type { Registry } from "../registry/types.ts"
 import type { CallRequest } from "../types.ts"
 import { unknownKey } from "../unknown-key.ts"
 import type { HostCore } from "./core.ts"
+import { findTool } from "./find-tool.ts"
 import type { Admitted, Requested, Step } from "./steps.ts"
 import { openWorkspace } from "./workspace.ts"
 
 /** A library's or a wire's caller may send anything; what is not text must not reach a path or a receipt. */
-const TEXTS = ["user", "workspace", "driver", "unreadable"] as const
+const TEXTS = ["workspace", "driver"] as const
 /** Every key that a request may have; one that is misspelt must not be passed over, least of all `plan`. */
 const KEYS: Readonly<Record<keyof CallRequest, true>> = {
   tool: true,
   input: true,
-  unreadable: true,
   workspace: true,
-  user: true,
   context: true,
   driver: true,
   plan: true,
-  approve: true,
-  signal: true,
 }
-const FLAGS = ["plan", "approve"] as const
 const HOST_KEYS = ["pinnedProvider", "regionConstraint"] as const
 
 const refuse = (code: Failure["code"], message: string, details: JsonObject = {}, hint?: string): Failure => ({
@@ -50,24 +44,6 @@ const refuse = (code: Failure["code"], message: string, details: JsonObject = {}
 
 const isObject = (value: JsonValue | undefined): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
-
-const missingTool = (ref: string, registry: Registry): Failure => {
-  const id = ref.replace(/@.*$/, "")
-  const broken =
-    registry.failed.find(({ kind, claims }) => kind === "tool" && claims.id === id) ??
-    registry.failed.find(({ file }) => [id, id.replaceAll(".", "-")].includes(basename(dirname(file))))
-  if (broken !== undefined) return brokenManifest(broken)
-  const near = nearest(
-    id,
-    registry.tools.map((tool) => tool.id),
-  )
-  const majors = registry.tools.filter((tool) => tool.id === id).map((tool) => `${tool.id}@${tool.major}`)
-  const message =
-    majors.length > 0 ? `there is no ${shown(ref)}; registered: ${majors.join(", ")}` : `there is no tool ${shown(ref)}`
-  return refuse("not_found", near === undefined || near === id ? message : `${message}; did you mean ${near}?`, {
-    tool: shown(ref),
-  })
-}
 
 /** A plain frozen copy of at most `bytes` of JSON, or why not. */
 const copyOf = (value: JsonValue | undefined, bytes: number, what: string): Step<JsonObject> => {
@@ -141,20 +117,24 @@ const readContext = (
 
 /** `anyInput`: the question is about the tool, not about one input, so an absent input is not held against it. */
 export const admit = (core: HostCore, requested: Requested, anyInput = false): Step<Admitted> => {
-  const { request } = requested
+  const { request, caller } = requested
   const odd = unknownKey(request, Object.keys(KEYS))
   if (odd !== undefined) return refuse("input_invalid", `the request ${odd.message}`, { field: odd.key }, odd.fix)
   if (typeof request.tool !== "string")
     return refuse("input_invalid", "`tool` is not the id of a tool", { field: "tool" })
   const wrong = TEXTS.find((field) => request[field] !== undefined && typeof request[field] !== "string")
   if (wrong !== undefined) return refuse("input_invalid", `\`${wrong}\` is not text`, { field: wrong }, "pass a string")
-  const unclear = FLAGS.find((field) => request[field] !== undefined && typeof request[field] !== "boolean")
-  if (unclear !== undefined)
-    return refuse("input_invalid", `\`${unclear}\` is not true or false`, { field: unclear }, "pass true or false")
-  if (request.unreadable !== undefined)
-    return refuse("input_invalid", request.unreadable, {}, "pass a JSON object, @FILE, or - for stdin")
-  const tool = core.registry.tool(request.tool)
-  if (tool === undefined) return missingTool(request.tool, core.registry)
+  if (request.plan !== undefined && typeof request.plan !== "boolean")
+    return refuse("input_invalid", "`plan` is not true or false", { field: "plan" }, "pass true or false")
+  if (requested.unreadable !== undefined)
+    return refuse("input_invalid", requested.unreadable, {}, "pass a JSON object, @FILE, or - for stdin")
+  if (![caller.user, caller.actor].every(isUserId))
+    return refuse("input_invalid", "`user` is not a user id", { field: "user" }, "use letters, digits, and . _ @ -")
+  const barred = mayCall(caller)
+  if (barred !== undefined) return barred
+  const found = findTool(core, caller, request.tool)
+  if (!found.ok) return found
+  const { tool, action } = found.value
   const input = copyOf(request.input, hostLimits.inputBytes.value, "input")
   if (!input.ok) return input
   const skipped = anyInput && request.input === undefined
@@ -175,16 +155,14 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
       { field: "pinnedProvider" },
       "name one driver, by --driver or by context.pinnedProvider",
     )
-  const user = request.user ?? osUser()
-  if (!isUserId(user))
-    return refuse("input_invalid", "`user` is not a user id", { field: "user" }, "use letters, digits, and . _ @ -")
-  const workspace = openWorkspace(core, request.workspace)
+  const workspace = openWorkspace(core, caller, request.workspace)
   if (!workspace.ok) return workspace
   return {
     ok: true,
     value: {
       ...requested,
       tool,
+      ...(action === undefined ? {} : { action }),
       input: input.value,
       ...(skipped ? { anyInput: true } : {}),
       ...context.value,
@@ -192,7 +170,7 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
       workspace: workspace.value.folder.path,
       folder: workspace.value.folder,
       kept: workspace.value.kept,
-      user,
+      user: caller.user,
       plan: request.plan === true,
     },
   }

@@ -55,6 +55,8 @@ export const authorizeAsking = async (core: HostCore, admitted: Admitted): Promi
   const asked = authorize(core, admitted)
   if (asked.ok || asked.code !== "approval_required") return asked
   const { call, tool } = admitted
+  // Who sits there may not be the one who has to say yes.
+  if (asked.details["approver"] !== undefined) return asked
   const approval = asked.details["approval"] === "always" ? "always" : "on-mutate"
   const mutates = tool.mutates.map((scope) => scope.text)
   const question = { call, tool: tool.id, about: "call", approval, mutates, effects: [], denied: [] } as const
@@ -73,7 +75,7 @@ export const authorizeAsking = async (core: HostCore, admitted: Admitted): Promi
 /** Step 7b: the effects, shown to a person where that is due and one can be asked. */
 export const approve = async (judged: Judged): Promise<Judged> => {
   const { verdict, ifApproved, approval } = judged
-  if (ifApproved === undefined || verdict.ok) return judged
+  if (ifApproved === undefined || verdict.ok || !approval.mayGrant) return judged
   const answer = await answerTo(judged, {
     call: judged.call,
     tool: judged.tool.id,

@@ -5,6 +5,7 @@
  * Where such a call would fail, the report carries that failure.
  * Values that the operator's config passes to tools are not shown.
  */
+import { isOperator } from "../access/caller.ts"
 import { callErrorOf, type Failure } from "../invoke/failure.ts"
 import type { SandboxProfile } from "../../sandbox/backend.ts"
 import type { RouteRow, WhyReport } from "../types.ts"
@@ -29,6 +30,10 @@ const templatesOf = (signedIn: SignedIn): readonly string[] => [
 /** What the call's effects would meet, without the approval that was lent to it for its profile's sake. */
 const whatIsAsked = (asked: Step<Authorized>): "commit" | "ask" => (asked.ok ? asked.value.approval.onEffects : "ask")
 
+/** Where the host keeps a home is nothing to a caller. */
+const homeUntold = ({ home }: SandboxProfile): Pick<SandboxProfile, "home"> =>
+  home === undefined ? {} : { home: { ...home, dir: "(kept by the host)" } }
+
 /** A sandbox is prepared and thrown away unused: what this machine cannot enforce ends the call too. */
 const notSealed = async (core: HostCore, profile: SandboxProfile): Promise<Failure | undefined> => {
   const prepared = await (await core.backend()).prepare(profile)
@@ -50,10 +55,7 @@ export const explain = async (core: HostCore, requested: Requested): Promise<Why
   using _workspace = admitted.value.folder
   const asked = authorize(core, admitted.value)
   // A call that waits for approval still has a route and a profile, and they are what an approver wants to see.
-  const approved =
-    asked.ok || asked.code !== "approval_required"
-      ? asked
-      : authorize(core, { ...admitted.value, request: { ...requested.request, approve: true } })
+  const approved = asked.ok || asked.code !== "approval_required" ? asked : authorize(core, admitted.value, true)
   if (!approved.ok) return ended(approved)
   const call: Authorized = approved.value
   const routing = await findRoute(core, call)
@@ -77,7 +79,7 @@ export const explain = async (core: HostCore, requested: Requested): Promise<Why
     egress: egressOf(core, signedIn.value).map((entry) => entry.text),
     mutates: call.tool.mutates.map((scope) => scope.text),
     approval: { class: call.approval.class, effects: whatIsAsked(asked) },
-    profile: { ...profile, env },
+    profile: { ...profile, env, ...(isOperator(call.caller) ? {} : homeUntold(profile)) },
     profileDigest,
     ...(stopped === undefined ? {} : { error: callErrorOf(stopped) }),
   }

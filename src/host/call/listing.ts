@@ -3,15 +3,17 @@
  *
  * Guarantees: a tool is available iff a call with a fitting input would get a driver, a login and a policy's leave; a
  * driver, iff it would serve one of its tools if it were the only one. The reason is the one that such a call would
- * end with. Does not: ask for approval, or look at any input.
+ * end with. A caller is told of what it may use, the host's operator of everything. Does not: ask for approval, or look
+ * at any input.
  */
 import { callErrorOf, type Failure } from "../invoke/failure.ts"
 import type { ReasonCode } from "../reasons.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import type { Availability, DriverListing, ToolListing } from "../types.ts"
-import type { ToolContract } from "../../manifest/types.ts"
-import { forbidden } from "./authorize.ts"
+import type { DriverContract, ToolContract } from "../../manifest/types.ts"
+import { type Caller, isOperator } from "../access/caller.ts"
 import type { HostCore } from "./core.ts"
+import { permissions, toolsFor } from "./find-tool.ts"
 import { availabilityOf, findRoute, refusedRoute } from "./route.ts"
 import { missingSecrets } from "./sign-in.ts"
 
@@ -22,12 +24,14 @@ const unavailable = (failure: Failure): Availability => {
 
 const availabilityFor = async (
   core: HostCore,
+  caller: Caller,
   tool: ToolContract,
   drivers: readonly RegisteredDriver[],
 ): Promise<Availability> => {
-  const routing = await findRoute(core, { tool, input: {}, context: {}, anyInput: true }, drivers)
+  const routing = await findRoute(core, { tool, input: {}, context: {}, anyInput: true, caller }, drivers)
   const { resolution, availability } = routing
-  const failure = refusedRoute(routing) ?? forbidden(core, tool)
+  const permission = permissions(core, caller)(tool)
+  const failure = refusedRoute(routing) ?? (permission.ok ? undefined : permission.failure)
   if (failure !== undefined || !resolution.ok)
     return failure === undefined ? { available: false, code: "no_route", reason: "", fix: "" } : unavailable(failure)
   const secrets = missingSecrets(tool, resolution.driver.key)
@@ -39,30 +43,56 @@ const availabilityFor = async (
   }
 }
 
-export const listTools = (core: HostCore): Promise<readonly ToolListing[]> =>
+/** Of a manifest's file, its place and its digest, which change with what the caller is not told of, only the operator hears. */
+const untold = <T extends ToolContract | DriverContract>(contract: T): T => ({
+  ...contract,
+  source: { ...contract.source, file: "(kept by the host)", digest: "", leniencies: [] },
+})
+
+export const listTools = (core: HostCore, caller: Caller): Promise<readonly ToolListing[]> =>
   Promise.all(
-    core.registry.tools.map(async (contract) => {
+    toolsFor(core, caller).map(async (contract) => {
       const drivers = core.registry.driversFor(contract)
       return {
-        contract,
+        contract: isOperator(caller) ? contract : untold(contract),
         drivers: drivers.map((driver) => driver.key),
-        availability: await availabilityFor(core, contract, drivers),
+        availability: await availabilityFor(core, caller, contract, drivers),
       }
     }),
   )
 
-const driverAvailability = async (core: HostCore, driver: RegisteredDriver): Promise<Availability> => {
+const driverAvailability = async (
+  core: HostCore,
+  caller: Caller,
+  driver: RegisteredDriver,
+  tools: readonly ToolContract[],
+): Promise<Availability> => {
   const own = await availabilityOf(core, driver)
   if (!own.available) return { available: false, code: own.code, reason: own.reason, fix: own.fix }
-  const tools = [...new Set(driver.bindings.map((binding) => binding.tool))]
-  const found = await Promise.all(tools.map((tool) => availabilityFor(core, tool, [driver])))
+  const found = await Promise.all(tools.map((tool) => availabilityFor(core, caller, tool, [driver])))
   return found.find((one) => one.available) ?? found[0] ?? own
 }
 
-export const listDrivers = (core: HostCore): Promise<readonly DriverListing[]> =>
-  Promise.all(
-    core.registry.drivers.map(async (driver) => ({
-      contract: driver.contract,
-      availability: await driverAvailability(core, driver),
-    })),
-  )
+/** A driver is told of by the tools that the caller may use; those that it serves besides are not. */
+const driverFor = (
+  driver: RegisteredDriver,
+  told: readonly ToolContract[],
+  all: boolean,
+): { readonly contract: DriverContract; readonly tools: readonly ToolContract[] } | undefined => {
+  const tools = [...new Set(driver.bindings.map((binding) => binding.tool))].filter((tool) => told.includes(tool))
+  const { contract } = driver
+  if (all) return { contract, tools }
+  const named = contract.implements.filter((entry) => told.some((tool) => tool.id === entry.tool))
+  return named.length === 0 ? undefined : { contract: untold({ ...contract, implements: named }), tools }
+}
+
+export const listDrivers = async (core: HostCore, caller: Caller): Promise<readonly DriverListing[]> => {
+  const told = toolsFor(core, caller)
+  const listed = core.registry.drivers.map(async (driver) => {
+    const found = driverFor(driver, told, isOperator(caller))
+    if (found === undefined) return []
+    const { contract, tools } = found
+    return [{ contract, availability: await driverAvailability(core, caller, driver, tools) }]
+  })
+  return (await Promise.all(listed)).flat()
+}

@@ -134,6 +134,7 @@ const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Pr
         timings,
         config: core.config,
         ...(error === undefined ? {} : { error }),
+        ...(end.ok || end.evidence === undefined ? {} : { evidence: end.evidence }),
         ...(backend === undefined ? {} : { backend }),
       }),
     )

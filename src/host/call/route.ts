@@ -4,6 +4,7 @@
  * Guarantees: only drivers that this host can run and seal, and whose program was found in the right version, are left;
  * a refusal tells of every driver where and why it fell (`details.route`), with what to do about it.
  */
+import { isOperator } from "../access/caller.ts"
 import { brokenManifest, type Failure } from "../invoke/failure.ts"
 import { hostLimits } from "../limits.ts"
 import type { DriverAvailability, RegisteredDriver } from "../registry/types.ts"
@@ -57,8 +58,9 @@ export const routeFailure = ({ code, cause, rows }: Extract<Resolution, { ok: fa
   },
 })
 
-/** A driver that would serve the tool, had its manifest loaded: the file to mend says more than that there is none. */
+/** A driver that would serve the tool, had its manifest loaded: to its operator the file says more than that there is none. */
 const brokenDriver = ({ registry }: HostCore, call: Asked, resolution: Resolution): Failure | undefined => {
+  if (!isOperator(call.caller)) return undefined
   if (resolution.ok || !["no_candidates", "not_a_candidate"].includes(resolution.cause.reason)) return undefined
   const broken = registry.failed.find(
     ({ kind, claims }) =>
@@ -78,7 +80,7 @@ const brokenDriver = ({ registry }: HostCore, call: Asked, resolution: Resolutio
 }
 
 /** As much of a call as its route depends on. */
-export type Asked = Pick<Authorized, "tool" | "input" | "context" | "pin" | "regions" | "anyInput">
+export type Asked = Pick<Authorized, "tool" | "input" | "context" | "pin" | "regions" | "anyInput" | "caller">
 
 export interface Routing {
   readonly resolution: Resolution

@@ -9,7 +9,7 @@ import { type EgressEntry, intersectEgress } from "../../manifest/egress-entry.t
 import type { DriverContract } from "../../manifest/types.ts"
 import type { NetworkChannelSpec } from "../../sandbox/backend.ts"
 import { egressBudgets } from "../limits.ts"
-import { mutatesOutside } from "./authorize.ts"
+import { mutatesOutside } from "../access/decide.ts"
 import type { HostCore } from "./core.ts"
 import type { SignedIn } from "./steps.ts"
 

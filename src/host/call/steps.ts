@@ -3,10 +3,20 @@
  * call; a value holds all that came before, so the receipt can be written from wherever the call ended.
  */
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
-import type { JsonObject, JsonValue, OutputFormat, RetryRule, ToolContract } from "../../manifest/types.ts"
+import type {
+  ActionContract,
+  JsonObject,
+  JsonValue,
+  OutputFormat,
+  RetryRule,
+  ToolContract,
+} from "../../manifest/types.ts"
 import type { CommitResult, Denial, ExitedSandbox, Job, SandboxProfile } from "../../sandbox/backend.ts"
 import type { Effect } from "../../sandbox/effects/types.ts"
 import type { OpenFolder } from "../../sandbox/folder.ts"
+import type { Caller } from "../access/caller.ts"
+import type { Approval } from "../access/decide.ts"
+import type { AccessRecord } from "../access/grants.ts"
 import type { EffectiveTimeout } from "../invoke/retry.ts"
 import type { Failure } from "../invoke/failure.ts"
 import type { Program, RegisteredDriver } from "../registry/types.ts"
@@ -21,7 +31,12 @@ export interface Requested {
   /** ULID */
   readonly call: string
   readonly request: CallRequest
-  /** the request's own signal, or the host closing */
+  readonly caller: Caller
+  /** a yes came with the call */
+  readonly approved: boolean
+  /** why what was given as input or context is no JSON */
+  readonly unreadable?: string
+  /** the caller's own signal, or the host closing */
   readonly signal: AbortSignal
   /** how a person can be asked, where one can */
   readonly ask?: NonNullable<CallOptions["approve"]>
@@ -29,6 +44,8 @@ export interface Requested {
 
 export interface Admitted extends Requested {
   readonly tool: ToolContract
+  /** what the tool implements, where it says so */
+  readonly action?: ActionContract
   /** a frozen copy, valid against the contract */
   readonly input: JsonObject
   /** the question is about the tool: `input` is empty because none was given */
@@ -47,19 +64,10 @@ export interface Admitted extends Requested {
   readonly plan: boolean
 }
 
-export interface Approval {
-  readonly class: "auto" | "on-mutate" | "always"
-  /** the `policy:` the contract names, where it does */
-  readonly policy?: string
-  /** a person approved what this call asked for, when making it or when asked */
-  readonly granted: boolean
-  /** what a person answered while the call was under way */
-  readonly answers?: { readonly call?: boolean; readonly effects?: boolean }
-  /** what happens when the call turns out to have changed the workspace */
-  readonly onEffects: "commit" | "ask"
-}
 export interface Authorized extends Admitted {
   readonly approval: Approval
+  /** by which policy and grant it is let through */
+  readonly access: AccessRecord
 }
 
 export type Route = Extract<Resolution, { ok: true }>

@@ -4,12 +4,14 @@
  * Guarantees: it neither holds the data folder or lies in it, nor holds the config, by whatever path or mount either is
  * reached; it lies in one of the operator's `workspaces` where there are any. What it holds of the host's own in use
  * (manifests, config, code) is listed, so that no contract lets a tool write there. Whoever gets the value closes it.
+ * A caller that may not use a folder, or cannot, gets the answer for one that is not there; the operator is told why.
  */
 import { accessSync, constants } from "node:fs"
 import { basename, relative, resolve } from "node:path"
 import { displayName, fromBuffer } from "../../sandbox/effects/names.ts"
 import { type OpenFolder, openFolder } from "../../sandbox/folder.ts"
-import { isWithin } from "../data/folder.ts"
+import { type Caller, isAllowedFolder, isOperator, isWithin } from "../access/caller.ts"
+import { noSuchFolder } from "../access/decide.ts"
 import { isInside, locate, type Location, locatePath, namesBetween } from "../data/location.ts"
 import type { Failure } from "../invoke/failure.ts"
 import type { HostCore, InUse } from "./core.ts"
@@ -68,8 +70,7 @@ const misplaced = (core: HostCore, { path }: OpenFolder, place: Location): Failu
     )
   if (isInside(place, data))
     return refuse("policy_violation", `the workspace ${path} lies in this host's data folder`, "use a folder elsewhere")
-  const roots = core.config.workspaces
-  if (roots !== undefined && !roots.some((root) => isWithin(path, root)))
+  if (!isAllowedFolder(path, core.config.workspaces))
     return refuse(
       "unauthorised",
       `the workspace ${path} is in none of the folders that the operator's \`workspaces\` names`,
@@ -107,8 +108,8 @@ const keptPath = ({ path, what, file, its }: Located, workspace: OpenFolder, pla
   return { path: displayName(fromBuffer(Buffer.from(bytes.join("/"), "latin1"))), why }
 }
 
-export const openWorkspace = (core: HostCore, named: string | undefined): Step<AdmittedWorkspace> => {
-  const opened = open(resolve(named ?? "."))
+const openAny = (core: HostCore, wanted: string): Step<AdmittedWorkspace> => {
+  const opened = open(wanted)
   if (!opened.ok) return opened
   const folder = opened.value
   let admitted = false
@@ -129,4 +130,22 @@ export const openWorkspace = (core: HostCore, named: string | undefined): Step<A
   } finally {
     if (!admitted) folder[Symbol.dispose]()
   }
+}
+
+/**
+ * Whether a caller may try a name at all is decided without a look at what is there, so that neither the answer nor its
+ * time tells of folders that are not the caller's; then the folder that the name led to has to be the caller's as well.
+ */
+export const openWorkspace = (core: HostCore, caller: Caller, named: string | undefined): Step<AdmittedWorkspace> => {
+  const wanted = resolve(named ?? ".")
+  const lists = [caller.workspaces, core.config.workspaces] as const
+  if (isOperator(caller) && caller.workspaces === "any") return openAny(core, wanted)
+  const absent = noSuchFolder(wanted)
+  if (!isAllowedFolder(wanted, ...lists)) return absent
+  const opened = openAny(core, wanted)
+  if (!opened.ok) return { ...absent, evidence: { refused: opened.message } }
+  const { folder } = opened.value
+  if (isAllowedFolder(folder.path, ...lists)) return opened
+  folder[Symbol.dispose]()
+  return { ...absent, evidence: { refused: "the name leads to a folder that is not the caller's" } }
 }

@@ -8,7 +8,7 @@
  */
 import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, realpathSync } from "node:fs"
 import { homedir, userInfo } from "node:os"
-import { dirname, isAbsolute, join, resolve, sep } from "node:path"
+import { dirname, isAbsolute, join, resolve } from "node:path"
 import { HostStartError } from "../config/start-error.ts"
 
 /** An empty or relative `HOME` would be whatever folder we were started in, with a config that came along with it. */
@@ -85,7 +85,3 @@ export const openDataFolder = (folder: string): string => {
   }
   return real
 }
-
-/** Is `inner` the folder `outer` or below it? Both are real paths. */
-export const isWithin = (inner: string, outer: string): boolean =>
-  inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep)

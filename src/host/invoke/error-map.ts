@@ -2,14 +2,15 @@
  * How a sandbox's ending reads as an error of the call.
  *
  * Guarantees: every ending but a plain exit has one code; a limit is named; a deadline on a tool that can have effects
- * outside the workspace says so (`details.commit: "unknown"`). Does not: read output; `output.ts` judges exits.
+ * outside the workspace says so (`details.commit: "unknown"`), and is then not retryable unless the contract says that a
+ * second run does no harm: it is idempotent, or changes nothing. Does not: read output; `output.ts` judges exits.
  */
 import type { ToolContract } from "../../manifest/types.ts"
 import type { Ending } from "../../sandbox/backend.ts"
 import type { Failure } from "./failure.ts"
 
 export interface EndingContext {
-  readonly tool: Pick<ToolContract, "mutates">
+  readonly tool: Pick<ToolContract, "mutates" | "idempotent">
   /** the sealed call could reach hosts */
   readonly network: boolean
   readonly timeoutMs: number
@@ -28,7 +29,15 @@ const limitTexts: Readonly<Record<Exclude<Limit, "wall">, string>> = {
 const reachesOutside = ({ tool, network }: EndingContext): boolean =>
   network || tool.mutates.some((scope) => scope.class !== "workspace")
 
+/** Run again, such a call could do twice what it may have done already (the same rule as for the host's own retries, C-23). */
+const isSafeToRepeat = ({ tool }: EndingContext): boolean => tool.idempotent || tool.mutates.length === 0
+
 export const endingFailure = (ending: Exclude<Ending, { by: "exit" }>, context: EndingContext): Failure => {
+  const failure = failureOf(ending, context)
+  return failure.details["commit"] === undefined || isSafeToRepeat(context) ? failure : { ...failure, retryable: false }
+}
+
+const failureOf = (ending: Exclude<Ending, { by: "exit" }>, context: EndingContext): Failure => {
   const commit = reachesOutside(context) ? { commit: "unknown" } : {}
   switch (ending.by) {
     case "signal":

@@ -18,6 +18,8 @@ export interface Failure {
   /** absent: the table's answer for the code; a tool's own code is not retryable */
   readonly retryable?: boolean
   readonly details: JsonObject
+  /** for the receipt alone; the caller is not told */
+  readonly evidence?: JsonObject
 }
 
 export const isReasonCode = (code: string): code is ReasonCode => Object.hasOwn(reasons, code)

@@ -5,7 +5,7 @@
  * environment or the output, and no text that a program printed. The rows that AIP-14, AIP-30 and AIP-29 name
  * (tool.invoked, driver.resolved, cli.invoked) are folded into its metadata. Bounded in bytes whatever the call did: of
  * long lists a beginning, a count and a digest; and a receipt that would not fit or cannot be written down gives way to a
- * minimal one. Pure, but for the name of the OS user.
+ * minimal one. Pure.
  */
 import { jcs } from "../../manifest/digest.ts"
 import { shown } from "../../manifest/diagnostics.ts"
@@ -13,7 +13,7 @@ import type { JsonObject, JsonValue } from "../../manifest/types.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import type { Effect } from "../../sandbox/effects/types.ts"
 import type { Admitted, Authorized, Progress, Ran, Requested, Routed, Sealed, SignedIn } from "../call/steps.ts"
-import { isUserId, osUser } from "../data/os-user.ts"
+import { isUserId } from "../access/os-user.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import { hostLimits } from "../limits.ts"
 import type { CallError, ReportedEffect } from "../types.ts"
@@ -23,6 +23,8 @@ import type { EventDraft } from "./event.ts"
 export interface CallEnd {
   readonly progress: Progress
   readonly error?: CallError
+  /** what the caller was not told of why */
+  readonly evidence?: JsonObject
   readonly rows: ReceiptRows
   readonly committed: boolean
   /** milliseconds a step */
@@ -217,11 +219,11 @@ const ranFacts = (progress: Progress): JsonObject => {
   }
 }
 
-/** Of a call that was not admitted: the user that it names, if that is one. */
-const callerOf = ({ request: { user } }: Requested): string => {
-  if (user === undefined) return osUser()
-  return typeof user === "string" && isUserId(user) ? user : "unknown"
-}
+/** Who was authenticated, and for whom they called; a name that is no user id is not written down. */
+const idOf = (user: string): string => (isUserId(user) ? user : "unknown")
+const callerFacts = ({ caller: { user, actor, how } }: Requested): JsonObject => ({
+  caller: { how, ...(user === actor ? {} : { for: idOf(user) }) },
+})
 
 /** Callers' own words for a tool and a user, made fit for the closed schema, for calls that were not admitted. */
 const subjectOf = (progress: Progress): EventDraft["subject"] => {
@@ -231,12 +233,16 @@ const subjectOf = (progress: Progress): EventDraft["subject"] => {
 }
 
 const draftOf = (progress: Progress, metadata: JsonObject): EventDraft => ({
-  actor: { id: has<Admitted>(progress, "tool") ? progress.user : callerOf(progress as Requested) },
+  actor: { id: idOf(progress.caller.actor) },
   action: "tool.invoked",
   subject: subjectOf(progress),
   input: { $redacted: true, reason: "values are never recorded; see metadata.input_keys" },
   metadata,
 })
+
+/** By which grant a call was let through, where there are any. */
+const accessFacts = (access: Authorized["access"]): JsonObject =>
+  access.chain.length === 0 ? {} : { access: small({ ...access, chain: [...access.chain] }) }
 
 const verdictFacts = ({ progress, error }: CallEnd): JsonObject => ({
   call: progress.call,
@@ -261,11 +267,15 @@ const minimalReceipt = (end: CallEnd): EventDraft => {
 
 const fullReceipt = (end: CallEnd): EventDraft => {
   const { progress, rows, committed, timings, backend, config } = end
-  const approval = has<Authorized>(progress, "approval") ? { approval: { ...progress.approval } } : {}
+  const approval = has<Authorized>(progress, "approval")
+    ? { approval: { ...progress.approval }, ...accessFacts(progress.access) }
+    : {}
   const duration = Object.values(timings).reduce((sum, ms) => sum + ms, 0)
   const rounded = Object.fromEntries(Object.entries(timings).map(([step, ms]) => [step, Math.round(ms * 1000) / 1000]))
   return draftOf(progress, {
     ...verdictFacts(end),
+    ...callerFacts(progress),
+    ...(end.evidence === undefined ? {} : { not_told: small(end.evidence) }),
     ...admittedFacts(progress),
     ...approval,
     ...routedFacts(progress, rows.ran),

@@ -8,7 +8,8 @@
  */
 import { buildCatalogue, findAction } from "../../manifest/catalogue.ts"
 import { deepFreeze } from "../../manifest/freeze.ts"
-import type { Diagnostic, DriverContract, LoadResult, PolicyContract, ToolContract } from "../../manifest/types.ts"
+import type { Diagnostic, DriverContract, GrantsPolicy, LoadResult, ToolContract } from "../../manifest/types.ts"
+import { unevaluated } from "../access/policy.ts"
 import { bindDriver, type CheckEntry, refusalOf } from "./bind.ts"
 import { changedNarrowing, narrowingKey, narrowingsOf } from "./narrowing.ts"
 import { settleOwnership } from "./ownership.ts"
@@ -78,26 +79,31 @@ const register = (
   })
 }
 
-/** AIP-38 grants are read and checked, and nothing here decides by them: said by name, never passed over. */
-const unenforced = ({ id, source: { file } }: PolicyContract, vouched: boolean): Diagnostic => ({
-  severity: "warning",
-  rule: "policy-not-enforced",
-  file,
-  path: "schema",
-  message: vouched
-    ? `this host does not enforce grants (AIP-38); as the operator vouches for the policy ${id}, every call is refused`
-    : `this host does not enforce grants (AIP-38); the policy ${id} holds nobody back`,
-  fix: "write the rules in caisson.yaml, as `policy_tags: { deny: [third-party] }` or `workspaces: [/srv/work]`",
-})
+/** Grants bind calls where the operator vouches for them; elsewhere that they do not is said by name. */
+const grantsNotes = (policy: GrantsPolicy, vouched: boolean): readonly Diagnostic[] =>
+  vouched
+    ? unevaluated(policy)
+    : [
+        {
+          severity: "warning",
+          rule: "policy-not-enforced",
+          file: policy.source.file,
+          path: "schema",
+          message: `grants (AIP-38) hold where the operator vouches for them; the policy ${policy.id} holds nobody back`,
+          fix: "name its folder under `manifests` in caisson.yaml",
+        },
+      ]
 
 type Identified = { readonly id: string; readonly major: number }
 const inOrder = (a: Identified, b: Identified): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : a.major - b.major)
 
-/** `id@major`, or `id`: the highest major of the folder that owns the id. */
+/** `id@major`, or `id`: the majors of the folder that owns the id, the highest first. */
 const finder =
   <R>(all: readonly R[], contract: (each: R) => Identified, owns: (each: R) => boolean) =>
-  (ref: string): R | undefined =>
-    all.find((each) => keyOf(contract(each)) === ref) ?? all.findLast((each) => contract(each).id === ref && owns(each))
+  (ref: string): readonly R[] => {
+    const exact = all.find((each) => keyOf(contract(each)) === ref)
+    return exact === undefined ? all.filter((each) => contract(each).id === ref && owns(each)).toReversed() : [exact]
+  }
 
 /** A manifest that did not load, or that the checks across manifests refused. */
 const failedOf = (result: LoadResult, all: readonly Diagnostic[]): readonly FailedManifest[] => {
@@ -121,28 +127,31 @@ export const buildRegistry = (loaded: readonly LoadedManifest[], options: Snapsh
   const vouchedFor = new Set<unknown>(
     loaded.flatMap(({ result, trusted }) => (trusted && result.ok ? [result.manifest] : [])),
   )
-  const grants = catalogue.policies.filter((policy) => policy.dialect === "grants")
-  diagnostics.push(...grants.map((policy) => unenforced(policy, vouchedFor.has(policy))))
+  const grants = catalogue.policies.filter((policy): policy is GrantsPolicy => policy.dialect === "grants")
+  diagnostics.push(...grants.flatMap((policy) => grantsNotes(policy, vouchedFor.has(policy))))
   const tools = catalogue.tools.toSorted(inOrder)
   const drivers = catalogue.drivers
     .toSorted(inOrder)
     .map((contract) => register(contract, vouchedFor.has(contract), owns(contract), tools, options, diagnostics))
+  const toolsNamed = finder(tools, (each) => each, owns)
+  const driversNamed = finder(
+    drivers,
+    (each) => each.contract,
+    (each) => each.ownsId,
+  )
   return Object.freeze({
     tools: Object.freeze(tools),
     drivers: Object.freeze(drivers),
     secrets: catalogue.secrets,
     actions: catalogue.actions,
     policies: catalogue.policies,
-    unenforced: Object.freeze(grants.filter((policy) => vouchedFor.has(policy))),
+    vouchedPolicies: Object.freeze(catalogue.policies.filter((policy) => vouchedFor.has(policy))),
     failed: deepFreeze(failed),
     diagnostics: deepFreeze(diagnostics),
     narrowings: deepFreeze(narrowingsOf(drivers)),
-    tool: finder(tools, (each) => each, owns),
-    driver: finder(
-      drivers,
-      (each) => each.contract,
-      (each) => each.ownsId,
-    ),
+    tool: (ref: string) => toolsNamed(ref)[0],
+    toolsNamed,
+    driver: (ref: string) => driversNamed(ref)[0],
     action: (ref: string) => findAction(ref, catalogue.actions, owns),
     driversFor: (tool: ToolContract) =>
       drivers.filter((driver) => driver.contract.implements.some((entry) => entry.tool === tool.id)),

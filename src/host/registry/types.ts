@@ -64,13 +64,15 @@ export interface Registry {
   readonly secrets: readonly SecretEntry[]
   readonly actions: readonly ActionContract[]
   readonly policies: readonly PolicyContract[]
-  /** policies of vouched folders whose rules this host cannot hold calls to */
-  readonly unenforced: readonly PolicyContract[]
+  /** those of folders that the operator vouches for */
+  readonly vouchedPolicies: readonly PolicyContract[]
   readonly failed: readonly FailedManifest[]
   readonly diagnostics: readonly Diagnostic[]
   readonly narrowings: Narrowings
   /** by `id@major`, or by `id`: the highest major of the folder that owns the id */
   tool(ref: string): ToolContract | undefined
+  /** all that the name may mean, the one that `tool` gives first */
+  toolsNamed(ref: string): readonly ToolContract[]
   driver(ref: string): RegisteredDriver | undefined
   action(ref: string): ActionContract | undefined
   /** every driver whose `implements` names the tool, refused ones included, for `why` */

@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
+import { processCaller } from "../../../src/host/access/caller.ts"
 import { hostLimits } from "../../../src/host/limits.ts"
 import { admitted, type Place, toolOf, value, type World, worldOf } from "./values.ts"
 
@@ -89,7 +90,8 @@ describe("admit", () => {
 
   it.each([
     [{ plann: true }, "plann", "did you mean `plan`?"],
-    [{ aprove: true }, "aprove", "did you mean `approve`?"],
+    [{ user: "bob" }, "user", "is not known"],
+    [{ approve: true }, "approve", "is not known"],
     [{ secrets: {} }, "secrets", "is not known"],
   ])("refuses a request with a key that it does not know: %j", (more, field, said) => {
     expect(admitted(place(), more as never)).toMatchObject({
@@ -100,8 +102,9 @@ describe("admit", () => {
     })
   })
 
-  it.each(["plan", "approve"])("refuses a %s that is neither true nor false", (field) => {
-    expect(admitted(place(), { [field]: "yes" } as never)).toMatchObject({ code: "input_invalid", details: { field } })
+  it("refuses a plan that is neither true nor false", () => {
+    const refused = admitted(place(), { plan: "yes" } as never)
+    expect(refused).toMatchObject({ code: "input_invalid", details: { field: "plan" } })
   })
 
   it("never repeats a value of the input in its message", () => {
@@ -172,7 +175,7 @@ describe("admit", () => {
     expect(admitted(place(), { tool: 5 as never })).toMatchObject({ code: "input_invalid", details: { field: "tool" } })
   })
 
-  it.each(["user", "workspace", "driver"])("refuses a %s that is no text", (field) => {
+  it.each(["workspace", "driver"])("refuses a %s that is no text", (field) => {
     expect(admitted(place(), { [field]: 7 as never })).toMatchObject({ code: "input_invalid", details: { field } })
   })
 
@@ -193,7 +196,10 @@ describe("admit", () => {
   })
 
   it("refuses a user that is no id", () => {
-    expect(admitted(place(), { user: "../root" })).toMatchObject({ code: "input_invalid", details: { field: "user" } })
+    expect(admitted(place(), { caller: processCaller("../root") })).toMatchObject({
+      code: "input_invalid",
+      details: { field: "user" },
+    })
   })
 })
 

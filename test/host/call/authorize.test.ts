@@ -2,13 +2,12 @@ import { rmSync } from "node:fs"
 import { afterEach, describe, expect, it } from "vitest"
 import type { OperatorConfig } from "../../../src/host/config/types.ts"
 import type { GovernanceDecision, PolicyContract, ToolContract } from "../../../src/manifest/types.ts"
-import type { CallRequest } from "../../../src/host/types.ts"
-import { authorized, type Place, scopes, toolOf, value, worldOf } from "./values.ts"
+import { type Asked, authorized, type Place, scopes, toolOf, value, worldOf } from "./values.ts"
 
 const made: Place[] = []
 const ask = (
   tool: Partial<ToolContract>,
-  request: Partial<CallRequest> = {},
+  request: Asked = {},
   config: Partial<OperatorConfig> = {},
   policies: readonly PolicyContract[] = [],
 ) => {
@@ -50,7 +49,7 @@ describe("authorize", () => {
     ],
   ])("asks about effects for %s", (_what, tool, config) => {
     expect(value(ask(tool, {}, config)).approval.onEffects).toBe("ask")
-    expect(value(ask(tool, { approve: true }, config)).approval).toMatchObject({ granted: true, onEffects: "commit" })
+    expect(value(ask(tool, { approved: true }, config)).approval).toMatchObject({ granted: true, onEffects: "commit" })
   })
 
   it("lets the operator trust workspace effects of any risk", () => {
@@ -66,13 +65,13 @@ describe("authorize", () => {
         code: "approval_required",
         details: { mutates: ["external:mail"] },
       })
-    expect(ask(tool, { approve: true }).ok).toBe(true)
+    expect(ask(tool, { approved: true }).ok).toBe(true)
   })
 
   it("asks before every call of a tool that wants it, but for a plan on the workspace alone", () => {
     expect(ask({ approval: always })).toMatchObject({ code: "approval_required" })
     expect(ask({ approval: always, mutates: [] })).toMatchObject({ code: "approval_required" })
-    expect(ask({ approval: always }, { approve: true }).ok).toBe(true)
+    expect(ask({ approval: always }, { approved: true }).ok).toBe(true)
     expect(ask({ approval: always }, { plan: true }).ok).toBe(true)
     expect(ask({ approval: always, mutates: scopes("network:*") }, { plan: true })).toMatchObject({
       code: "approval_required",

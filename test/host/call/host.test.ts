@@ -79,15 +79,13 @@ describe("a host", () => {
     await using host = await createHost({ data, manifests: [fixtures], backend })
     await host.why({ tool: "fixture.act", workspace })
     const controller = new AbortController()
-    const running = host.call({ tool: "fixture.act", input: { verb: "env" }, workspace, signal: controller.signal })
+    const running = host.call({ tool: "fixture.act", input: { verb: "env" }, workspace }, { signal: controller.signal })
     controller.abort()
     expect(await running).toMatchObject({ error: { code: "cancelled" } })
-    const late = await host.call({
-      tool: "fixture.act",
-      input: { verb: "env" },
-      workspace,
-      signal: AbortSignal.abort(),
-    })
+    const late = await host.call(
+      { tool: "fixture.act", input: { verb: "env" }, workspace },
+      { signal: AbortSignal.abort() },
+    )
     expect(late).toMatchObject({ error: { code: "cancelled" } })
     expect(readReceipts(data)).toHaveLength(2)
   })
@@ -99,7 +97,7 @@ describe("a host", () => {
     await host.why({ tool: "fixture.act", workspace })
     const stops = Array.from({ length: most + 1 }, () => new AbortController())
     const calls = stops.map(({ signal }) =>
-      host.call({ tool: "fixture.act", input: { verb: "env" }, workspace, signal }),
+      host.call({ tool: "fixture.act", input: { verb: "env" }, workspace }, { signal }),
     )
     const jobs = (): number => backend.jobs.length - 1
     await vi.waitUntil(() => jobs() === most)

@@ -91,7 +91,7 @@ describe("availability in the listings", () => {
     ["with a runner that cannot be had", { driver: "runner: { engine: sandbox, image: 'python:3' }" }, "sandbox_unavailable", /runner image/],
     ["for a tool whose secrets are not there", { tool: "requires: { secrets: [api-key] }" }, "auth_required", /secrets/],
     ["for a tool whose policy is not registered", { tool: "approval: policy:team/review" }, "policy_violation", /team\/review/],
-    ["where the operator's folder has grants that are not enforced", { config: "manifests: [./m]\n", files: { "m/policy/POLICY.md": grants } }, "policy_violation", /@acme\/team \(AIP-38\)/],
+    ["that no grant of the operator's covers", { config: "manifests: [./m]\n", files: { "m/policy/POLICY.md": grants } }, "unauthorised", /@acme\/team .* no grant covers it/],
   ])("is denied a driver %s, with the code that why and call end with", async (_, world, code, reason) => {
     await using host = await hostOf(world)
     const { tool, driver } = await told(host)

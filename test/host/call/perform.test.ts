@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs
 import { join } from "node:path"
 import fc from "fast-check"
 import { afterEach, describe, expect, it } from "vitest"
+import { processCaller } from "../../../src/host/access/caller.ts"
 import { perform } from "../../../src/host/call/perform.ts"
 import { closeAbandonedCalls, openCall } from "../../../src/host/receipts/open-calls.ts"
 import { logFile, openAuditLog } from "../../../src/host/receipts/log.ts"
@@ -30,6 +31,7 @@ interface Told {
 interface Scene extends World {
   readonly runs?: readonly FakeRun[]
   readonly request?: Partial<CallRequest>
+  readonly approved?: boolean
   readonly signal?: AbortSignal
   readonly ask?: NonNullable<CallOptions["approve"]>
 }
@@ -38,6 +40,7 @@ interface Scene extends World {
 const tell = async ({
   runs = [{}],
   request = {},
+  approved = true,
   signal = new AbortController().signal,
   ask,
   ...world
@@ -51,14 +54,14 @@ const tell = async ({
   await using log = openAuditLog(place.core.data)
   const envelope = await perform(place.core, log, {
     call: "01JCALL",
+    caller: processCaller("alice"),
+    approved,
     signal,
     ...(ask === undefined ? {} : { ask }),
     request: {
       tool: "notes.append",
       input: { text: "hello" },
       workspace: place.workspace,
-      user: "alice",
-      approve: true,
       ...request,
     },
   })
@@ -228,7 +231,7 @@ describe("a call", () => {
     const runs = [{ ending: { by: "limit", limit: "wall" } as const }]
     expect((await tell({ runs })).envelope).not.toMatchObject({ error: { details: { commit: "unknown" } } })
     const tool = toolOf({ mutates: scopes("external:mail") })
-    expect((await tell({ tool, runs, request: { approve: true } })).envelope).toMatchObject({
+    expect((await tell({ tool, runs, approved: true })).envelope).toMatchObject({
       error: { details: { commit: "unknown" } },
     })
   })
@@ -237,7 +240,7 @@ describe("a call", () => {
     const { envelope } = await tell({
       tool: toolOf({ mutates: scopes("external:mail") }),
       runs: [{ ending: { by: "limit", limit: "wall" }, effects: [stray] }],
-      request: { approve: true },
+      approved: true,
     })
     expect(envelope).toMatchObject({ error: { code: "undeclared_write", details: { commit: "unknown" } } })
   })
@@ -260,15 +263,15 @@ describe("a call", () => {
   it("whose effects need approval shows them and commits nothing until it is given", async () => {
     for (const riskLevel of [0, 1, 2, 3] as const) {
       const risky: Scene = { tool: toolOf({ riskLevel }), runs: [{ stdout: "done", effects: [note] }] }
-      const { envelope } = await tell({ ...risky, request: { approve: false } })
+      const { envelope } = await tell({ ...risky, approved: false })
       expect(envelope, `risk ${riskLevel}`).toMatchObject({ error: { code: "approval_required" } })
-      const relaxed = await tell({ ...risky, request: { approve: false }, config: { approvals: { onMutate: "auto" } } })
+      const relaxed = await tell({ ...risky, approved: false, config: { approvals: { onMutate: "auto" } } })
       expect(relaxed.envelope.ok, `risk ${riskLevel}`).toBe(true)
     }
     const scene: Scene = {
       tool: toolOf({ riskLevel: 2 }),
       runs: [{ stdout: "done", effects: [note] }],
-      request: { approve: false },
+      approved: false,
     }
     expect(await tell(scene)).toMatchObject({
       envelope: {
@@ -278,7 +281,7 @@ describe("a call", () => {
       },
       backend: { settled: ["discarded"] },
     })
-    expect(await tell({ ...scene, request: { approve: true } })).toMatchObject({
+    expect(await tell({ ...scene, approved: true })).toMatchObject({
       envelope: { ok: true },
       backend: { settled: ["committed"] },
     })
@@ -286,7 +289,7 @@ describe("a call", () => {
   })
 
   describe("with a person to ask", () => {
-    const scene: Scene = { runs: [{ stdout: "done", effects: [note] }], request: { approve: false } }
+    const scene: Scene = { runs: [{ stdout: "done", effects: [note] }], approved: false }
 
     it("commits exactly the layer whose effects were shown, after one run", async () => {
       const asked: ApprovalQuestion[] = []
@@ -345,7 +348,7 @@ describe("a call", () => {
 
     it("does not ask for a plan, a violation or a call that changed nothing", async () => {
       const ask = (): Promise<boolean> => Promise.reject(new Error("asked"))
-      expect((await tell({ ...scene, ask, request: { approve: false, plan: true } })).envelope.ok).toBe(true)
+      expect((await tell({ ...scene, ask, approved: false, request: { plan: true } })).envelope.ok).toBe(true)
       expect((await tell({ ...scene, ask, runs: [{ stdout: "done" }] })).envelope.ok).toBe(true)
       const { envelope } = await tell({ ...scene, ask, runs: [{ stdout: "done", effects: [stray] }] })
       expect(envelope).toMatchObject({ error: { code: "undeclared_write" } })
@@ -518,7 +521,13 @@ describe("a receipt", () => {
       reached: none,
     } as const
     const draft = receiptOf({
-      progress: { call: "01JCALL", request: { tool: "a" }, signal: new AbortController().signal },
+      progress: {
+        call: "01JCALL",
+        caller: processCaller(),
+        approved: false,
+        request: { tool: "a" },
+        signal: new AbortController().signal,
+      },
       rows,
       committed: true,
       timings: { run: Number.NaN },
@@ -550,8 +559,10 @@ describe("a receipt", () => {
       const log = { append: () => Promise.reject(new Error("no space")), [Symbol.asyncDispose]: async () => undefined }
       const envelope = await perform(place.core, log, {
         call: "01JCALL",
+        caller: processCaller(),
+        approved: true,
         signal: new AbortController().signal,
-        request: { tool: "notes.append", input: { text: "a" }, workspace: place.workspace, approve: true },
+        request: { tool: "notes.append", input: { text: "a" }, workspace: place.workspace },
       })
       expect(envelope).toMatchObject({
         ok: false,

@@ -3,6 +3,7 @@ import { rmSync } from "node:fs"
 import { join } from "node:path"
 import fc from "fast-check"
 import { afterEach, describe, expect, it } from "vitest"
+import { processCaller } from "../../../src/host/access/caller.ts"
 import { placeOf } from "../../../src/host/call/seal-paths.ts"
 import { defaultConfig } from "../../../src/host/config/types.ts"
 import { defaultLimits } from "../../../src/host/limits.ts"
@@ -150,7 +151,7 @@ describe("seal", () => {
     const drivers = [driverOf({ egress: egress("api.good.test") })]
     expect(value(await sealedOf(place({ drivers }))).egress?.readOnlyHttp).toBe("report")
     const tool = toolOf({ mutates: scopes("network:*") })
-    expect(value(await sealedOf(place({ tool, drivers }), { approve: true })).egress?.readOnlyHttp).toBe("off")
+    expect(value(await sealedOf(place({ tool, drivers }), { approved: true })).egress?.readOnlyHttp).toBe("off")
   })
 
   it("builds the environment from nothing", async () => {
@@ -236,7 +237,7 @@ describe("seal", () => {
     ]
     const here = place({ drivers })
     const alice = value(await sealedOf(here)).profile
-    const bob = value(await sealedOf(here, { user: "bob" })).profile
+    const bob = value(await sealedOf(here, { caller: processCaller("bob") })).profile
     expect(alice).toMatchObject({
       write: ["notes/**"],
       view: { read: ["**"], deny: ["**/.env"] },

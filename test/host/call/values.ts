@@ -5,7 +5,8 @@ import { join } from "node:path"
 import { type OperatorConfig, defaultConfig } from "../../../src/host/config/types.ts"
 import { findAction } from "../../../src/manifest/catalogue.ts"
 import type { HostCore } from "../../../src/host/call/core.ts"
-import type { Admitted, Authorized, Routed, Sealed, SignedIn, Step } from "../../../src/host/call/steps.ts"
+import type { Admitted, Authorized, Requested, Routed, Sealed, SignedIn, Step } from "../../../src/host/call/steps.ts"
+import { processCaller } from "../../../src/host/access/caller.ts"
 import { admit } from "../../../src/host/call/admit.ts"
 import { authorize } from "../../../src/host/call/authorize.ts"
 import { findRoute, route } from "../../../src/host/call/route.ts"
@@ -178,11 +179,12 @@ export const worldOf = ({
         secrets: [],
         actions: [],
         policies: [],
-        unenforced: [],
+        vouchedPolicies: [],
         failed: [],
         diagnostics: [],
         narrowings: {},
         tool: (ref) => (ref === tool.id || ref === `${tool.id}@${tool.major}` ? tool : undefined),
+        toolsNamed: (ref) => (ref === tool.id || ref === `${tool.id}@${tool.major}` ? [tool] : []),
         driver: (ref) => known.find((driver) => driver.key === ref),
         action: (ref) => findAction(ref, registry.actions ?? []),
         driversFor: () => known,
@@ -206,12 +208,19 @@ export const value = <T>(step: Step<T>): T => {
   return step.value
 }
 
-const requested = (request: Partial<CallRequest>, workspace: string) => ({
+/** What is asked, and beside it who asks. */
+export type Asked = Partial<CallRequest> & Partial<Pick<Requested, "caller" | "approved" | "unreadable">>
+const requested = (
+  { caller = processCaller("alice"), approved = false, unreadable, ...request }: Asked,
+  workspace: string,
+): Requested => ({
   call: "01J",
   signal: new AbortController().signal,
-  request: { tool: "notes.append", input: { text: "hello" }, workspace, user: "alice", ...request },
+  caller,
+  approved,
+  ...(unreadable === undefined ? {} : { unreadable }),
+  request: { tool: "notes.append", input: { text: "hello" }, workspace, ...request },
 })
-type Asked = Partial<CallRequest>
 export type Place = ReturnType<typeof worldOf>
 
 export const admitted = ({ core, workspace }: Place, request: Asked = {}): Step<Admitted> =>

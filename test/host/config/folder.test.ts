@@ -3,8 +3,9 @@ import { tmpdir, userInfo } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { loadConfig } from "../../../src/host/config/load.ts"
-import { dataFolderOf, isWithin, openDataFolder } from "../../../src/host/data/folder.ts"
-import { osUser } from "../../../src/host/data/os-user.ts"
+import { isWithin } from "../../../src/host/access/caller.ts"
+import { osUser } from "../../../src/host/access/os-user.ts"
+import { dataFolderOf, openDataFolder } from "../../../src/host/data/folder.ts"
 
 let root: string
 beforeEach(() => {

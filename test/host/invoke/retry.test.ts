@@ -1,5 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import { callErrorOf } from "../../../src/host/invoke/failure.ts"
 import { endingFailure } from "../../../src/host/invoke/error-map.ts"
 import { expirySign } from "../../../src/host/invoke/expiry.ts"
 import type { AuthSpec, ExpiryDetector } from "../../../src/manifest/types.ts"
@@ -146,6 +147,26 @@ describe("endings", () => {
     expect(endingFailure({ by: "limit", limit: "wall" }, { ...context, tool: outside }).details["commit"]).toBe(
       "unknown",
     )
+  })
+})
+
+describe("an ending that leaves effects outside unknown", () => {
+  const outside = [{ class: "database", scope: "x", text: "database:x" }]
+  // biome-ignore format: a table reads by rows
+  it.each([
+    ["changes something outside", { mutates: outside }, false],
+    ["changes the workspace, with a network", { mutates: workspaceWrite }, false],
+    ["is idempotent", { mutates: outside, idempotent: true }, true],
+    ["changes nothing", { mutates: [] }, true],
+  ])("of a tool that %s invites a second run only where that does no harm", (_what, change, retryable) => {
+    const context = { tool: toolOf(change), network: true, timeoutMs: 500 }
+    for (const ending of [{ by: "limit", limit: "wall" }, { by: "infrastructure", message: "x" }] as const) {
+      const failure = endingFailure(ending, context)
+      expect(failure.details["commit"]).toBe("unknown")
+      expect(callErrorOf(failure).retryable).toBe(retryable)
+    }
+    const known = endingFailure({ by: "limit", limit: "wall" }, { ...context, tool: toolOf({ mutates: workspaceWrite }), network: false })
+    expect(callErrorOf(known).retryable).toBe(true)
   })
 })
 

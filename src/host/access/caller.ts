@@ -1,0 +1,77 @@
+/**
+ * Who calls, apart from what is asked: an argument beside the request, never a part of it.
+ *
+ * Guarantees: pure. Nothing of a caller is read from a request; where no caller is named it is the process itself, whose
+ * OS user owns the data folder. Assumes: whoever makes a `Caller` has authenticated it.
+ */
+import { isAbsolute, sep } from "node:path"
+import { unknownKey } from "../unknown-key.ts"
+import { osUser } from "./os-user.ts"
+
+const ROLES = ["caller", "approver", "operator", "act-for"] as const
+/**
+ * `caller`: may make calls. `approver`: may decide on calls of others. `operator`: owns this host, and is told of
+ * everything in it. `act-for`: may call in the name of another user.
+ */
+export type Role = (typeof ROLES)[number]
+const WAYS = ["process", "socket", "token", "mcp"] as const
+
+export interface Caller {
+  /** whose logins, homes and grants apply */
+  readonly user: string
+  /** who was authenticated; another than `user` when acting for them */
+  readonly actor: string
+  /** how it was authenticated */
+  readonly how: (typeof WAYS)[number]
+  /** real folders that it may name, and those below them */
+  readonly workspaces: "any" | readonly string[]
+  readonly roles: readonly Role[]
+  /** does its own yes count for its calls */
+  readonly mayApprove: boolean
+}
+
+/** The OS user that runs this process, here for `user`. */
+export const processCaller = (user?: string): Caller => {
+  const actor = osUser()
+  return { user: user ?? actor, actor, how: "process", workspaces: "any", roles: ROLES, mayApprove: true }
+}
+
+const KEYS: Readonly<Record<keyof Caller, true>> = {
+  user: true,
+  actor: true,
+  how: true,
+  workspaces: true,
+  roles: true,
+  mayApprove: true,
+}
+const isListOf = (value: unknown, fits: (one: unknown) => boolean): boolean => Array.isArray(value) && value.every(fits)
+
+/** What is wrong with the shape of a caller; a wrong one is the embedding program's mistake. */
+export const callerFault = (given: unknown): string | undefined => {
+  if (typeof given !== "object" || given === null) return "`caller` is not an object"
+  const odd = unknownKey(given, Object.keys(KEYS))
+  if (odd !== undefined) return `\`caller\` ${odd.message} (${odd.fix})`
+  const caller = given as Partial<Record<keyof Caller, unknown>>
+  if (typeof caller.user !== "string" || typeof caller.actor !== "string")
+    return "`caller.user` and `caller.actor` must be text"
+  if (!WAYS.some((way) => way === caller.how)) return `\`caller.how\` must be one of ${WAYS.join(", ")}`
+  if (
+    caller.workspaces !== "any" &&
+    !isListOf(caller.workspaces, (path) => typeof path === "string" && isAbsolute(path))
+  )
+    return '`caller.workspaces` must be "any" or a list of absolute paths'
+  if (!isListOf(caller.roles, (role) => ROLES.some((known) => known === role)))
+    return `\`caller.roles\` must be a list of ${ROLES.join(", ")}`
+  return typeof caller.mayApprove === "boolean" ? undefined : "`caller.mayApprove` must be true or false"
+}
+
+/** May it be told of what it may not use: who owns the host sees its files anyway. */
+export const isOperator = (caller: Caller): boolean => caller.roles.includes("operator")
+
+/** Is `inner` the folder `outer` or below it? Both are absolute and without `.` and `..`. */
+export const isWithin = (inner: string, outer: string): boolean =>
+  inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep)
+
+/** Do all lists of folders that bind a call hold this one? An absent list binds nothing. */
+export const isAllowedFolder = (path: string, ...lists: readonly ("any" | readonly string[] | undefined)[]): boolean =>
+  lists.every((list) => list === undefined || list === "any" || list.some((root) => isWithin(path, root)))

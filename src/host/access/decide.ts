@@ -1,0 +1,221 @@
+/**
+ * May this caller make this call, and who has to say yes?
+ *
+ * Guarantees: pure, and in one order: who acts and for whom, the resource, the permission (grants, then rules), what of
+ * rates and budgets cannot be held, then approval; the first that refuses decides. The strictest of contract, action,
+ * rule and host holds (C-6: auto < on-mutate < always; a driver has no say). Effects on the workspace are approved as
+ * effects: the call runs, and where asking is due its effects are shown and not committed. What cannot be undone by
+ * throwing a layer away is asked about before anything runs, also for a plan.
+ * A caller who may not use a tool gets the answer that a tool which is not there gets.
+ * Does not: look at the driver; its policy tags, region and egress are the route's and the seal's to decide.
+ */
+import { shown } from "../../manifest/diagnostics.ts"
+import type { GovernanceRule, JsonObject, ToolContract } from "../../manifest/types.ts"
+import type { Failure } from "../invoke/failure.ts"
+import { type Caller, isAllowedFolder, isOperator } from "./caller.ts"
+import { type AccessRecord, type Deed, evaluateGrants } from "./grants.ts"
+import type { AccessPolicy } from "./policy.ts"
+import { mayRelease, ruleMatches, ruleVerdict } from "./rules.ts"
+
+export interface CallFacts extends Deed {
+  /** the tool, as the caller named it */
+  readonly asked: string
+  /** real path of the workspace */
+  readonly workspace: string
+  readonly plan: boolean
+  /** a yes came with the call */
+  readonly approved: boolean
+  /** a person was asked about the call itself and said yes; effects are a question of their own */
+  readonly beforehand: boolean
+  /** milliseconds since the epoch */
+  readonly now: number
+}
+
+export interface Approval {
+  readonly class: "auto" | "on-mutate" | "always"
+  /** the `policy:` the contract names, where it does */
+  readonly policy?: string
+  /** would the caller's own yes count */
+  readonly mayGrant: boolean
+  /** a person approved what this call asked for, when making it or when asked */
+  readonly granted: boolean
+  /** what a person answered while the call was under way */
+  readonly answers?: { readonly call?: boolean; readonly effects?: boolean }
+  /** what happens when the call turns out to have changed the workspace */
+  readonly onEffects: "commit" | "ask"
+}
+
+export type Verdict = { readonly ok: true; readonly approval: Approval; readonly access: AccessRecord } | Failure
+
+const refuse = (code: "unauthorised" | "policy_violation", message: string, details: JsonObject = {}): Failure => ({
+  ok: false,
+  code,
+  message,
+  details,
+})
+
+/** The one answer for a tool that is not there and for one that this caller may not use. */
+export const noSuchTool = (ref: string): Failure => ({
+  ok: false,
+  code: "not_found",
+  message: `there is no tool ${shown(ref)}`,
+  details: { tool: shown(ref) },
+})
+/** The one answer for a folder that is not there and for one that this caller may not use. */
+export const noSuchFolder = (named: string): Failure => ({
+  ok: false,
+  code: "not_found",
+  message: `there is no folder ${shown(named)} to use as the workspace`,
+  details: {},
+  hint: "name a folder that exists",
+})
+
+/** Who acts, and for whom: refused without a look at what is asked. */
+export const mayCall = (caller: Caller): Failure | undefined => {
+  if (!caller.roles.includes("caller")) return refuse("unauthorised", "this caller may not make calls")
+  if (caller.user !== caller.actor && !caller.roles.includes("act-for"))
+    return refuse("unauthorised", "this caller may not act for another user")
+  return undefined
+}
+
+const why: Readonly<Record<AccessRecord["reason"], string>> = {
+  "no-policy": "there is no policy",
+  "matched-grant": "a grant covers it",
+  "default-allow": "every policy allows by default",
+  "no-grant": "no grant covers it",
+  "condition-failed": "its grant has conditions that this host cannot tell",
+  "explicit-revoke": "its grant was revoked",
+  "ttl-expired": "its grant has run out",
+  "requirement-failed": "a requirement cannot be met here",
+  "limit-exceeded": "a limit cannot be held here",
+}
+
+const namedRules = (policy: AccessPolicy, { tool, action }: Deed): readonly (GovernanceRule | string)[] =>
+  [tool.approval, action?.approval].flatMap((approval) => {
+    if (approval?.class !== "policy") return []
+    const slug = approval.ref.split("/").at(-1)
+    return [policy.named.find((rule) => rule.slug === approval.ref || rule.slug === slug) ?? approval.ref]
+  })
+const matchingRules = (policy: AccessPolicy, deed: Deed): readonly GovernanceRule[] =>
+  policy.rules.filter((rule) => ruleMatches(rule, deed))
+
+const grantRefusal = (record: AccessRecord, file: string | undefined): Failure => ({
+  ...refuse(
+    "unauthorised",
+    `the policy ${record.policy ?? ""} does not let ${record.principal} use ${record.action}: ${why[record.reason]}${record.unheld === undefined ? "" : ` (${record.unheld})`}`,
+    { reason: record.reason, policy: record.policy ?? "" },
+  ),
+  hint:
+    record.unheld === undefined
+      ? `grant \`${record.action}\` to ${record.principal} in ${file ?? "a policy"}`
+      : `take \`${record.unheld}\` out of ${file ?? "the policy"}, or narrow its \`applies_to\``,
+})
+
+const ruleRefusal = (policy: AccessPolicy, deed: Deed): Failure | undefined => {
+  for (const found of [...namedRules(policy, deed), ...matchingRules(policy, deed)]) {
+    if (typeof found === "string")
+      return refuse("policy_violation", `the tool's approval names the policy ${found}, which is not registered`, {
+        policy: found,
+      })
+    if (ruleVerdict(found, deed) === "deny")
+      return refuse("policy_violation", `the policy ${found.slug} denies this tool`, { policy: found.slug })
+  }
+  return undefined
+}
+
+export type Permission =
+  | { readonly ok: true; readonly access: AccessRecord }
+  | { readonly ok: false; readonly failure: Failure; readonly access: AccessRecord }
+
+/** May this caller use this tool at all, whatever it is asked to do and whoever approves it? */
+export const mayUse = (policy: AccessPolicy, caller: Caller, deed: Deed, now: number): Permission => {
+  const access = evaluateGrants(policy.grants, caller, deed, now)
+  const failure =
+    access.decision === "deny"
+      ? grantRefusal(access, policy.grants.find(({ id }) => id === access.policy)?.source.file)
+      : ruleRefusal(policy, deed)
+  if (failure === undefined) return { ok: true, access }
+  return { ok: false, access, failure }
+}
+
+/** What a refused caller hears: who may not use a tool is not told that it is there; why is kept for the receipt. */
+export const refusalTo = (
+  caller: Caller,
+  { failure, access }: Extract<Permission, { ok: false }>,
+  absent: Failure,
+): Failure => ({
+  ...(isOperator(caller) ? failure : absent),
+  evidence: { access: { ...access, chain: [...access.chain] }, refused: failure.message },
+})
+
+const ranks = ["auto", "on-mutate", "always"] as const
+type Rank = 0 | 1 | 2
+const classRank = (approval: ToolContract["approval"]): Rank =>
+  approval.class === "policy" ? 1 : (ranks.indexOf(approval.class) as Rank)
+
+/** Mutations that stay when a layer is thrown away. */
+export const mutatesOutside = (tool: ToolContract): readonly string[] =>
+  tool.mutates.filter((scope) => scope.class !== "workspace").map((scope) => scope.text)
+
+const rulesOf = (policy: AccessPolicy, deed: Deed): readonly GovernanceRule[] => [
+  ...namedRules(policy, deed).filter((rule) => typeof rule !== "string"),
+  ...matchingRules(policy, deed),
+]
+
+const ask = (message: string, details: JsonObject): Failure => ({
+  ok: false,
+  code: "approval_required",
+  message,
+  details,
+})
+
+/** Would a yes of this person release what the call asks approval for? */
+export const mayApprove = (policy: AccessPolicy, person: Caller, deed: Deed): boolean =>
+  person.mayApprove &&
+  rulesOf(policy, deed).every((rule) => ruleVerdict(rule, deed) === "allow" || mayRelease(rule, person))
+
+const approvalFor = (policy: AccessPolicy, caller: Caller, call: CallFacts): Approval | Failure => {
+  const { tool, action, plan, approved, beforehand } = call
+  const rank = Math.max(
+    classRank(tool.approval),
+    action === undefined ? 0 : classRank(action.approval),
+    ...rulesOf(policy, call).map((rule) => (ruleVerdict(rule, call) === "allow" ? 0 : 2)),
+  ) as Rank
+  const mayGrant = mayApprove(policy, caller, call)
+  const granted = approved && mayGrant
+  const approval: Approval = {
+    class: ranks[rank],
+    mayGrant,
+    granted,
+    // A person is asked about effects unless the operator relaxed that in so many words; no risk level does (C-59).
+    onEffects: granted || rank === 0 || policy.onMutate === "auto" ? "commit" : "ask",
+    ...(beforehand ? { answers: { call: true } } : {}),
+    ...(tool.approval.class === "policy" ? { policy: tool.approval.ref } : {}),
+  }
+  if (granted || beforehand) return approval
+  const outside = mutatesOutside(tool)
+  const whose = mayGrant ? {} : { approver: "another person" }
+  if (rank === 2 && (!plan || outside.length > 0))
+    return ask("every call of this tool needs a person's approval", {
+      approval: approval.class,
+      mutates: tool.mutates.map((scope) => scope.text),
+      ...whose,
+    })
+  if (rank === 1 && outside.length > 0)
+    return ask(`this tool changes things outside the workspace, which cannot be undone: ${outside.join(", ")}`, {
+      approval: approval.class,
+      mutates: outside,
+      ...whose,
+    })
+  return approval
+}
+
+export const decide = (policy: AccessPolicy, caller: Caller, call: CallFacts): Verdict => {
+  const barred = mayCall(caller)
+  if (barred !== undefined) return barred
+  if (!isAllowedFolder(call.workspace, caller.workspaces, policy.workspaces)) return noSuchFolder(call.workspace)
+  const permission = mayUse(policy, caller, call, call.now)
+  if (!permission.ok) return refusalTo(caller, permission, noSuchTool(call.asked))
+  const approval = approvalFor(policy, caller, call)
+  return "ok" in approval ? approval : { ok: true, approval, access: permission.access }
+}

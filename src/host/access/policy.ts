@@ -1,0 +1,94 @@
+/**
+ * Policies and config → what `decide` decides by. Pure.
+ *
+ * Guarantees: grants and rules that hold for every call come from folders that the operator vouches for alone; a rule
+ * from elsewhere holds where a contract names it, which only makes it stricter. Of what cannot be evaluated,
+ * `unevaluated` tells, with what it means for calls.
+ */
+import { joinPath } from "../../manifest/diagnostics.ts"
+import type {
+  Diagnostic,
+  GovernancePolicy,
+  GovernanceRule,
+  GrantsPolicy,
+  PolicyContract,
+} from "../../manifest/types.ts"
+import type { OperatorConfig } from "../config/types.ts"
+import { isKnownPrincipal, type Unheld, unheldOf } from "./grants.ts"
+
+export interface AccessPolicy {
+  readonly grants: readonly GrantsPolicy[]
+  /** hold wherever they match */
+  readonly rules: readonly GovernanceRule[]
+  /** hold where a contract names them */
+  readonly named: readonly GovernanceRule[]
+  readonly onMutate: OperatorConfig["approvals"]["onMutate"]
+  /** the operator's roots of workspaces; absent: any folder */
+  readonly workspaces?: readonly string[]
+}
+
+export interface KnownPolicies {
+  readonly policies: readonly PolicyContract[]
+  /** those of folders that the operator vouches for */
+  readonly vouchedPolicies: readonly PolicyContract[]
+}
+
+export const accessPolicyOf = (
+  { policies, vouchedPolicies }: KnownPolicies,
+  { approvals, workspaces }: Pick<OperatorConfig, "approvals" | "workspaces">,
+): AccessPolicy => {
+  const rules = (of: readonly PolicyContract[]): readonly GovernanceRule[] =>
+    of.filter((policy): policy is GovernancePolicy => policy.dialect === "governance").map(({ rule }) => rule)
+  return {
+    grants: vouchedPolicies.filter((policy): policy is GrantsPolicy => policy.dialect === "grants"),
+    rules: rules(vouchedPolicies),
+    named: rules(policies),
+    onMutate: approvals.onMutate,
+    ...(workspaces === undefined ? {} : { workspaces }),
+  }
+}
+
+const reach = ({ appliesTo }: Unheld): string =>
+  appliesTo.length === 0 ? "every call is refused" : `calls of ${appliesTo.join(", ")} are refused`
+
+/** Parts of a vouched grants policy that this host cannot evaluate, and what it does about them. */
+export const unevaluated = (policy: GrantsPolicy): readonly Diagnostic[] => {
+  const { file } = policy.source
+  const warn = (path: string, message: string, fix: string): Diagnostic => ({
+    severity: "warning",
+    rule: "policy-not-enforced",
+    file,
+    path,
+    message,
+    fix,
+  })
+  return [
+    ...unheldOf(policy).map((one) =>
+      warn(
+        one.kind === "defaults" ? "defaults" : `${one.what}s`,
+        `this host cannot hold calls to the ${one.what} \`${one.kind}\`; ${reach(one)}`,
+        "take it out, or name the actions that it is for in `applies_to`",
+      ),
+    ),
+    ...policy.grants.grants.flatMap(({ principal, conditions }, index) => {
+      const at = joinPath("grants", index)
+      if (!isKnownPrincipal(principal))
+        return [
+          warn(
+            `${at}.principal`,
+            "this host does not know such principals; the grant is skipped",
+            "write `user://NAME`, `operator://*`, `role://owner` or `*`",
+          ),
+        ]
+      if (conditions.length === 0) return []
+      const kinds = conditions.map(({ kind }) => `\`${kind}\``).join(", ")
+      return [
+        warn(
+          `${at}.conditions`,
+          `this host cannot tell whether ${kinds} holds; the grant is skipped`,
+          "take the conditions out, or grant it otherwise",
+        ),
+      ]
+    }),
+  ]
+}

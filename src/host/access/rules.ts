@@ -1,0 +1,55 @@
+/**
+ * AIP-7: what a class of actions needs before it runs. Rules of the operator's own folders, and those that a contract
+ * names itself.
+ *
+ * Guarantees: pure. The strictest rule holds: deny, then approval, then allow (C-45). A budget, which this host does
+ * not count, reads as used up: a person is asked. Where a rule names its signers, nobody else's yes counts, and where it
+ * wants more than one of them, no single yes does.
+ */
+import type { GovernanceRule, Signer } from "../../manifest/types.ts"
+import type { Caller } from "./caller.ts"
+import type { Deed } from "./grants.ts"
+
+/** `*` stands for anything: a rule that reaches too far is only stricter. */
+const fits = (pattern: string, text: string): boolean => {
+  const [first = "", ...rest] = pattern.split("*")
+  if (rest.length === 0) return pattern === text
+  if (!text.startsWith(first)) return false
+  const last = rest.at(-1) ?? ""
+  let at = first.length
+  for (const part of rest.slice(0, -1)) {
+    const found = text.indexOf(part, at)
+    if (found === -1) return false
+    at = found + part.length
+  }
+  return text.length - last.length >= at && text.endsWith(last)
+}
+
+/** Does a rule that nobody named speak of this call? */
+export const ruleMatches = (rule: GovernanceRule, { tool, action }: Deed): boolean => {
+  const actions = [tool.id, ...(action === undefined ? [] : [action.id, action.id.replaceAll(":", ".")])]
+  if (!actions.some((name) => fits(rule.match.action, name))) return false
+  const { subject } = rule.match
+  if (subject === undefined) return true
+  const subjects = [tool.id, `${tool.id}@${tool.major}`, ...tool.mutates.flatMap(({ text, scope }) => [text, scope])]
+  return subjects.some((name) => fits(subject, name))
+}
+
+export type RuleVerdict = "deny" | "ask" | "allow"
+/** A rule for larger risks than the tool's says nothing. Words that are not known ask. */
+export const ruleVerdict = (rule: GovernanceRule, { tool }: Deed): RuleVerdict => {
+  if (tool.riskLevel < rule.match.riskLevelMin) return "allow"
+  if (rule.decision === "deny") return "deny"
+  return rule.decision === "allow" && rule.budget === undefined && rule.autonomy > 1 ? "allow" : "ask"
+}
+
+/** Who signs is who was authenticated, whomever they act for. */
+const isSigner = (signer: Signer, { actor, roles }: Caller): boolean => {
+  if (signer.by === "user") return signer.user === actor
+  const role = signer.role === "owner" ? "operator" : signer.role
+  return roles.some((own) => own === role)
+}
+
+/** Would this caller's yes release a call that the rule holds? */
+export const mayRelease = ({ signers, quorum }: GovernanceRule, caller: Caller): boolean =>
+  quorum <= 1 && (signers.length === 0 || signers.some((signer) => isSigner(signer, caller)))
