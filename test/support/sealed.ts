@@ -1,6 +1,16 @@
 /** Run small programs in a real sandbox, as root or as an ordinary user, and look for what they left behind. */
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs"
+import { createHash } from "node:crypto"
+import {
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  type Stats,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type {
@@ -136,18 +146,28 @@ export const runPython = async (
     workspace,
   })
 
-/** Every path below a folder with type, mode and content, as one comparable text. */
-export const fingerprint = (folder: string): string =>
-  execFileSync(
-    "sh",
-    [
-      "-c",
-      'cd "$1" && find . -printf "%p %y %m %s %l\\n" | sort && find . -type f -print0 | sort -z | xargs -0 -r sha256sum',
-      "sh",
-      folder,
-    ],
-    { encoding: "utf8" },
-  )
+const kindOf = (facts: Stats): string =>
+  facts.isDirectory() ? "d" : facts.isSymbolicLink() ? "l" : facts.isFile() ? "f" : `other ${facts.mode >> 12}`
+/** Every path below a folder with type, mode, size and content, as one comparable text. Without a program started. */
+export const fingerprint = (folder: string): string => {
+  const lines: string[] = []
+  const visit = (path: Buffer, name: string): void => {
+    const facts = lstatSync(path)
+    const kind = kindOf(facts)
+    const content =
+      kind === "l"
+        ? readlinkSync(path, "buffer").toString("latin1")
+        : kind === "f"
+          ? createHash("sha256").update(readFileSync(path)).digest("hex")
+          : ""
+    lines.push(JSON.stringify([name, kind, (facts.mode & 0o7777).toString(8), facts.size, content]))
+    if (kind !== "d") return
+    for (const entry of readdirSync(path, "buffer").sort(Buffer.compare))
+      visit(Buffer.concat([path, Buffer.from("/"), entry]), `${name}/${entry.toString("latin1")}`)
+  }
+  visit(Buffer.from(folder), ".")
+  return lines.join("\n")
+}
 
 export interface LiveProcess {
   readonly pid: number
