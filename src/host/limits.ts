@@ -71,6 +71,11 @@ export const hostLimits = Object.freeze({
   receiptReachedBytes: limit("the receipt", MiB / 16, "the rest is recorded as a count and a digest of the whole list"),
   receiptPrograms: limit("the receipt", 64, "the rest of the programs that may be started is recorded as a count"),
   receiptBundleFiles: limit("the receipt", 20_000, "a driver's folder with more files is recorded without a digest"),
+  receiptDigestBytes: limit(
+    "the receipt",
+    2048 * MiB,
+    "programs and a driver's files beyond it, not read before, are recorded by their size",
+  ),
   receiptKeys: limit("the receipt", 256, "the rest of the input's keys is recorded as a count"),
   receiptValueBytes: limit("the receipt", MiB / 16, "route, templates or scopes are recorded as a digest"),
   errorOutputBytes: limit("the output reader", 4_096, "details.stderr keeps the end of the stream"),

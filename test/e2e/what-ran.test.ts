@@ -1,6 +1,6 @@
 /** A receipt names what ran by its content, and where it was let through to. */
 import { createHash } from "node:crypto"
-import { appendFileSync, cpSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { appendFileSync, cpSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -14,7 +14,7 @@ interface Recorded {
   readonly program: {
     readonly path: string
     readonly digest: string
-    readonly bundles?: readonly { readonly digest: string; readonly files: number }[]
+    readonly bundles?: readonly { readonly digest: string; readonly files: number; readonly unread?: number }[]
     readonly may_start?: readonly { readonly name: string; readonly digest: string }[]
   }
   readonly reached?: readonly { readonly target: string; readonly count: number }[]
@@ -50,6 +50,28 @@ describe("the receipt of a vendored program", () => {
     const third = await call()
     expect(third.program.digest).toBe(sha256(join(tools, "actor/act.pl")))
     expect(third.program.digest).not.toBe(second.program.digest)
+  })
+})
+
+describe("a driver's folder with a file too large to read", () => {
+  it("holds no call up: the file is recorded by its size, and a change of it still shows", async () => {
+    const tools = join(openFolder(), "tools")
+    cpSync(fixtureTools, tools, { recursive: true })
+    const large = join(tools, "actor", "model.bin")
+    writeFileSync(large, "")
+    truncateSync(large, 4 * 2 ** 40)
+    await using world = await openWorld("", { manifests: [tools] })
+    const call = async (): Promise<Recorded> => {
+      expect(await world.call("fixture.act", { verb: "print", args: ["1"] })).toMatchObject({ ok: true })
+      return lastOf(world)
+    }
+    const first = await call()
+    expect(first.program.digest).toBe(sha256(join(tools, "actor/act.pl")))
+    truncateSync(large, 3 * 2 ** 40)
+    const second = await call()
+    expect(second.program.bundles?.[0]).toMatchObject({ digest: expect.stringMatching(/^sha256:/), unread: 1 })
+    expect(second.program.bundles?.[0]?.digest).not.toBe(first.program.bundles?.[0]?.digest)
+    rmSync(join(tools, ".."), { recursive: true, force: true })
   })
 })
 

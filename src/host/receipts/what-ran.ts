@@ -4,7 +4,8 @@
  * Guarantees: each is named with the SHA-256 of what lay there when the call was sealed; of a bundle, one digest over
  * the sorted list of its files (path, kind, whether it can be executed, digest or link target). A digest is remembered
  * for as long as device, inode, size, modification and change time stay, of large files across processes too. Takes turns
- * with other work, and never fails a call: what cannot be read is recorded as unreadable.
+ * with other work, and neither fails a call nor holds it up for long: what cannot be read is recorded as unreadable, and
+ * what is too much to read by its size.
  * Does not: cover the libraries below /usr, which the system's own packages vouch for.
  */
 import { createHash } from "node:crypto"
@@ -52,7 +53,12 @@ const save = async (data: string, key: string, digest: string): Promise<void> =>
   }
 }
 
-const fileDigest = async (data: string, path: string): Promise<string> => {
+/** What may still be read for one receipt. */
+interface Budget {
+  bytes: number
+}
+
+const fileDigest = async (data: string, path: string, budget: Budget): Promise<string> => {
   // Never waits for the other end of a fifo.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
@@ -61,9 +67,14 @@ const fileDigest = async (data: string, path: string): Promise<string> => {
     const key = [dev, ino, size, mtimeNs, ctimeNs].join(":")
     const before = known.get(key)
     if (before !== undefined) return before
+    const bytes = Number(size)
+    if (bytes > budget.bytes) return `none: ${bytes} bytes`
+    budget.bytes -= bytes
     const hash = createHash("sha256")
-    for await (const chunk of file.createReadStream({ autoClose: false, highWaterMark: 1 << 20 }))
-      hash.update(chunk as Buffer)
+    // No further than it was long: it may be growing.
+    if (bytes > 0)
+      for await (const chunk of file.createReadStream({ autoClose: false, highWaterMark: 1 << 20, end: bytes - 1 }))
+        hash.update(chunk as Buffer)
     const digest = `sha256:${hash.digest("hex")}`
     known.set(key, digest)
     if (size >= WORTH_KEEPING) await save(data, key, digest)
@@ -76,10 +87,11 @@ const fileDigest = async (data: string, path: string): Promise<string> => {
 const orUnreadable = (work: Promise<string>): Promise<string> =>
   work.catch((error: unknown) => `unreadable: ${(error as NodeJS.ErrnoException).code ?? "error"}`)
 
-const bundleFacts = async (data: string, root: string): Promise<JsonObject> => {
+const bundleFacts = async (data: string, root: string, budget: Budget): Promise<JsonObject> => {
   const hash = createHash("sha256")
   const most = hostLimits.receiptBundleFiles.value
   let files = 0
+  let unread = 0
   const visit = async (folder: string, name: string): Promise<boolean> => {
     const entries = await readdir(folder, { withFileTypes: true })
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
@@ -92,14 +104,16 @@ const bundleFacts = async (data: string, root: string): Promise<JsonObject> => {
       }
       const what = entry.isSymbolicLink()
         ? `link ${await orUnreadable(readlink(path))}`
-        : `file ${await orUnreadable(fileDigest(data, path))}`
+        : `file ${await orUnreadable(fileDigest(data, path, budget))}`
+      if (what.startsWith("file none")) unread += 1
       hash.update(`${JSON.stringify(shown)} ${what}\n`)
     }
     return true
   }
   try {
     const whole = await visit(root, "")
-    return whole ? { digest: `sha256:${hash.digest("hex")}`, files } : { digest: "none", more_than: most }
+    if (!whole) return { digest: "none", more_than: most }
+    return { digest: `sha256:${hash.digest("hex")}`, files, ...(unread === 0 ? {} : { unread }) }
   } catch (error) {
     return { digest: `unreadable: ${(error as NodeJS.ErrnoException).code ?? "error"}`, files }
   }
@@ -107,18 +121,21 @@ const bundleFacts = async (data: string, root: string): Promise<JsonObject> => {
 
 export const whatRan = async (data: string, { program, spawn, bundles }: Executables): Promise<JsonObject> => {
   await load(data)
+  const budget: Budget = { bytes: hostLimits.receiptDigestBytes.value }
+  // The program itself comes first, whatever else is too much.
+  const digest = await orUnreadable(fileDigest(data, program, budget))
   const others: JsonObject[] = []
   for (const [name, path] of Object.entries(spawn).slice(0, hostLimits.receiptPrograms.value))
     others.push({
       name: cut(name, 128),
       path: cut(path, 1024),
-      digest: await orUnreadable(fileDigest(data, path)),
+      digest: await orUnreadable(fileDigest(data, path, budget)),
     })
   const brought: JsonObject[] = []
   for (const [path, inside] of Object.entries(bundles))
-    brought.push({ path: cut(path, 1024), inside: cut(inside, 1024), ...(await bundleFacts(data, path)) })
+    brought.push({ path: cut(path, 1024), inside: cut(inside, 1024), ...(await bundleFacts(data, path, budget)) })
   return {
-    digest: await orUnreadable(fileDigest(data, program)),
+    digest,
     ...(others.length === 0 ? {} : { may_start: others }),
     ...(Object.keys(spawn).length > others.length ? { may_start_total: Object.keys(spawn).length } : {}),
     ...(brought.length === 0 ? {} : { bundles: brought }),
