@@ -3,13 +3,14 @@
  *
  * Guarantees: a backend runs the command only if every control in the profile is enforced; else `prepare`
  * answers `unavailable` and nothing was started. States are types: Prepared → Running → Exited → (committed |
- * discarded); each is owned by the caller and disposable at any time.
+ * held | discarded); each is owned by the caller and disposable at any time.
  * Does not: know tools, drivers, contracts or logins.
  */
 import type { Server } from "node:net"
 import type { Socket as UdpSocket } from "node:dgram"
 import type { WriteSet } from "./effects/types.ts"
 import type { FolderIdentity } from "./folder.ts"
+import type { HeldCommit, HeldCommitResult, HoldAnswer, HoldRequest } from "./layers/held.ts"
 
 export interface Limits {
   readonly wallMs: number
@@ -129,6 +130,8 @@ export interface SandboxBackend extends AsyncDisposable {
   prepare(profile: SandboxProfile): Promise<PreparedSandbox | Unavailable>
   /** Finish or undo what a crashed host left, for this workspace. Called before anything else touches it. */
   recover(workspace: string | FolderIdentity, cancel?: AbortSignal): Promise<void>
+  /** Write a layer that a call on this data folder left held, all of it or nothing; whichever backend ran the call. */
+  commitHeld(held: HeldCommit): Promise<HeldCommitResult>
   /** Prove each control with a canary that must fail. */
   examine(): Promise<readonly ControlReport[]>
 }
@@ -155,6 +158,8 @@ export interface ExitedSandbox extends AsyncDisposable {
   keepHome(): Promise<CommitResult>
   /** Write the layer to the workspace, all of it or nothing. `cancel` ends a wait for another commit, and no more. */
   commit(cancel?: AbortSignal): Promise<CommitResult>
+  /** Keep the layer on disk beyond the call, with no process alive. Where it cannot be, it is there as before. */
+  hold(request: HoldRequest): Promise<HoldAnswer>
   /** Throw the layer away. Also what disposing does. */
   discard(): Promise<void>
 }

@@ -71,8 +71,15 @@ export const openFolder = (path: string): OpenFolder => {
 export const isSameFolder = (a: FolderIdentity, b: FolderIdentity): boolean =>
   a.dev === b.dev && a.ino === b.ino && a.birthNs === b.birthNs
 
-/** The folder of that identity, if its path still leads there without a link. Throws `FolderReplaced`. */
-export const reopenFolder = (identity: FolderIdentity): OpenFolder => {
+/** After a reboot devices may be numbered anew; then path, inode and the instant of birth decide. */
+const isSameRenumbered = (a: FolderIdentity, b: FolderIdentity): boolean =>
+  a.path === b.path && a.ino === b.ino && a.birthNs === b.birthNs && a.birthNs !== "0"
+
+/**
+ * The folder of that identity, if its path still leads there without a link. Throws `FolderReplaced`. `rebooted`: the
+ * identity is from another boot of the machine.
+ */
+export const reopenFolder = (identity: FolderIdentity, rebooted = false): OpenFolder => {
   let fd: number
   try {
     fd = openat2Plain(identity.path, constants.O_RDONLY | constants.O_DIRECTORY)
@@ -83,6 +90,7 @@ export const reopenFolder = (identity: FolderIdentity): OpenFolder => {
   }
   const found = identityOf(fd, identity.path)
   if (isSameFolder(found, identity)) return new OpenFolder(fd, identity)
+  if (rebooted && isSameRenumbered(found, identity)) return new OpenFolder(fd, found)
   closeSync(fd)
   throw new FolderReplaced(identity.path)
 }

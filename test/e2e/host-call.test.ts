@@ -308,6 +308,7 @@ it("a file that changes underneath a call is a conflict, and nothing of the call
   const wrapped: SandboxBackend = {
     name: "namespace",
     recover: (workspace) => namespace().recover(workspace),
+    commitHeld: (held) => namespace().commitHeld(held),
     examine: () => namespace().examine(),
     [Symbol.asyncDispose]: async () => undefined,
     async prepare(profile) {

@@ -64,6 +64,7 @@ it("state that another call renewed meanwhile is an error that the caller sees, 
   const wrapped: SandboxBackend = {
     name: "namespace",
     recover: (workspace) => namespace().recover(workspace),
+    commitHeld: (held) => namespace().commitHeld(held),
     examine: () => namespace().examine(),
     [Symbol.asyncDispose]: async () => undefined,
     async prepare(profile) {

@@ -17,6 +17,7 @@ export interface Moments {
 export const during = (real: SandboxBackend, { prepared, exited }: Moments): SandboxBackend => ({
   name: real.name,
   recover: (workspace, cancel) => real.recover(workspace, cancel),
+  commitHeld: (held) => real.commitHeld(held),
   examine: () => real.examine(),
   async prepare(profile) {
     const made = await real.prepare(profile)

@@ -6,24 +6,15 @@
  * also when it says that the wait has not begun yet, because a clock that went back cannot tell.
  * Pure but for `now`.
  */
-import { readFileSync } from "node:fs"
 import { uptime } from "node:os"
+import { bootId } from "../../linux/boot-id.ts"
 
 export interface Instant {
   readonly wallMs: number
-  /** which boot of the machine */
+  /** which boot of the machine; empty: not known, and the wall clock decides */
   readonly boot: string
   /** milliseconds since then */
   readonly upMs: number
-}
-
-const bootId = (): string => {
-  try {
-    return readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim()
-  } catch {
-    // Equal to no boot, its own included: the wall clock decides.
-    return ""
-  }
 }
 
 export const now = (): Instant => ({ wallMs: Date.now(), boot: bootId(), upMs: Math.round(uptime() * 1000) })

@@ -9,6 +9,7 @@
 import { createHash } from "node:crypto"
 import type { ControlReport, PreparedSandbox, SandboxBackend, SandboxProfile, Unavailable } from "../backend.ts"
 import type { FolderIdentity } from "../folder.ts"
+import type { HeldCommit, HeldCommitResult } from "../layers/held.ts"
 import { Transactions } from "../layers/transactions.ts"
 import { compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
@@ -182,6 +183,9 @@ export class DockerBackend implements SandboxBackend {
   }
   recover(workspace: string | FolderIdentity, cancel?: AbortSignal): Promise<void> {
     return this.#transactions.recover(workspace, cancel)
+  }
+  commitHeld(held: HeldCommit): Promise<HeldCommitResult> {
+    return this.#transactions.commitHeld(held)
   }
   async examine(): Promise<readonly ControlReport[]> {
     return examineControls(this, await this.station())

@@ -7,14 +7,15 @@
 import type { CommitResult, Denial, ExitedSandbox } from "../backend.ts"
 import type { WriteSet } from "../effects/types.ts"
 import type { OpenLayers, SealedLayers } from "../layers/call-layers.ts"
+import type { HoldAnswer, HoldRequest } from "../layers/held.ts"
 import type { SealedRun } from "./sealed-run.ts"
 
 const NO_WRITES: WriteSet = { effects: [], bytes: 0 }
-const UNSEEN: CommitResult = {
+const UNSEEN = {
   ok: false,
   reason: "failed",
   message: "the container's processes were not seen to end",
-}
+} as const
 
 export interface ExitedOptions {
   readonly run: SealedRun
@@ -70,6 +71,13 @@ export class Exited implements ExitedSandbox {
     } finally {
       this.#drop()
     }
+  }
+  async hold(request: HoldRequest): Promise<HoldAnswer> {
+    if (this.#settled) throw new Error("this sandbox was settled already")
+    if (!("hold" in this.#layers)) return UNSEEN
+    const answer = await this.#layers.hold(request)
+    if (answer.ok) await this.discard()
+    return answer
   }
   #drop(): void {
     this.#layers.discard()

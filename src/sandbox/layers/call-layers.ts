@@ -1,5 +1,5 @@
 /**
- * The layers of one call, from their mounting to their end: open → sealed → committed or discarded.
+ * The layers of one call, from their mounting to their end: open → sealed → committed, held or discarded.
  *
  * Guarantees: both backends go through the same steps in the same order; a layer is read only after it is no longer
  * mounted, is written once or thrown away once, and a driver's home settles apart
@@ -12,6 +12,7 @@ import { type Baseline, beginSnapshot, commitLayer, LayerRefused, readWriteSet }
 import type { WriteSet } from "../effects/types.ts"
 import { type FolderIdentity, FolderReplaced, type OpenFolder, openFolder, reopenFolder } from "../folder.ts"
 import { globFilter, type ShownView, showView } from "../view.ts"
+import { type HoldAnswer, holdLayer, type HoldRequest } from "./held.ts"
 import { type Identity, type Layer, LayerUnavailable, type OwnerMaps } from "./overlay.ts"
 import { budgetOf, FULL_BELOW } from "./limits.ts"
 import { type MeterOptions, startMeter } from "./meter.ts"
@@ -75,6 +76,8 @@ export interface SealedLayers {
   keepHome(): Promise<CommitResult>
   /** `cancel` ends a wait for another commit, and no more. */
   commit(cancel?: AbortSignal): Promise<CommitResult>
+  /** The workspace's layer outlives the call. Where it cannot, it is as before. */
+  hold(request: HoldRequest): Promise<HoldAnswer>
   discard(): void
 }
 
@@ -131,6 +134,14 @@ const sealed = async (slot: Slot, workspace: Tracked, home: Tracked | undefined,
       } finally {
         slot.dispose()
       }
+    },
+    async hold(request) {
+      if (slot.medium === "memory") return { ok: false, message: "what calls write is kept in memory here" }
+      const { folder, layer, since } = workspace
+      const { upper, xattrPrefix } = layer
+      const answer = await holdLayer({ folder, upper, since, xattrPrefix, writes }, request)
+      if (answer.ok) slot.dispose()
+      return answer
     },
     discard: () => slot.dispose(),
   }

@@ -48,3 +48,11 @@ export const METER = {
 
 /** Folders that are emptied before one of them is brought up to the top: descriptors held at once. */
 export const REMOVE = { depth: 32, slice: 256, laterMs: 25 } as const
+
+/** What may be kept of one layer beyond its bytes, which whoever keeps it bounds. Above either it is not kept. */
+export const HELD = {
+  /** changed paths: more than anybody looks at */
+  effects: 20_000,
+  /** bytes of the description that lies beside it */
+  descriptionBytes: 64 * MiB,
+} as const

@@ -5,10 +5,14 @@
  */
 import { recoverWorkspace, txRootOf } from "../effects/index.ts"
 import { type FolderIdentity, openFolder, reopenFolder } from "../folder.ts"
+import { commitHeld, type HeldCommit, type HeldCommitResult } from "./held.ts"
 import type { LayerTransactions } from "./call-layers.ts"
 
 export class Transactions {
   readonly #root: string
+  get root(): string {
+    return this.#root
+  }
   constructor(data: string) {
     this.#root = txRootOf(data)
   }
@@ -17,6 +21,9 @@ export class Transactions {
     if (home === undefined) return { workspace: this.#root }
     await this.recover(home)
     return { workspace: this.#root, home: this.#root }
+  }
+  commitHeld(held: HeldCommit): Promise<HeldCommitResult> {
+    return commitHeld(held, this.#root)
   }
   /** Finish or undo what a crash left in this folder. */
   async recover(folder: string | FolderIdentity, signal?: AbortSignal): Promise<void> {

@@ -19,6 +19,7 @@ import type {
 } from "../backend.ts"
 import type { WriteSet } from "../effects/types.ts"
 import { type FolderIdentity, lookAt } from "../folder.ts"
+import type { HeldCommit, HeldCommitResult, HoldAnswer, HoldRequest } from "../layers/held.ts"
 import { Transactions } from "../layers/transactions.ts"
 import { LauncherGone } from "./conversation.ts"
 import { examineControls } from "./examine.ts"
@@ -100,6 +101,12 @@ class Exited implements ExitedSandbox {
     } finally {
       cancel?.removeEventListener("abort", onCancel)
     }
+  }
+  async hold(request: HoldRequest): Promise<HoldAnswer> {
+    if (this.#settled) throw new Error("this sandbox was settled already")
+    const answer = (await this.#launched.ask({ op: "hold", sandbox: this.#sandbox, request })) as HoldAnswer
+    if (answer.ok) this.#settled = true
+    return answer
   }
   async discard(): Promise<void> {
     if (this.#settled) return
@@ -227,6 +234,17 @@ class NamespaceBackend implements SandboxBackend {
   }
   recover(workspace: string | FolderIdentity, cancel?: AbortSignal): Promise<void> {
     return this.#transactions.recover(workspace, cancel)
+  }
+  /** In the launcher, which may read what the layer's own modes shut to this user. */
+  async commitHeld(held: HeldCommit): Promise<HeldCommitResult> {
+    const launched = await this.#launcher()
+    if ("ok" in launched) return { ok: false, reason: "failed", message: launched.message }
+    try {
+      return (await launched.ask({ op: "commit-held", held, txRoot: this.#transactions.root })) as HeldCommitResult
+    } catch (error) {
+      const { message } = error as Error
+      return { ok: false, reason: error instanceof LauncherGone ? "failed" : "unknown", message }
+    }
   }
   async examine(): Promise<readonly ControlReport[]> {
     const launched = await this.#launcher()

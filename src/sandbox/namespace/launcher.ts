@@ -24,6 +24,7 @@ import {
 import { type Architecture, compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
 import { closeOnExecFrom, MS, mount, prlimit, RLIMIT, SyscallError } from "../../linux/syscalls.ts"
+import { commitHeld, type HoldAnswer, type HoldRequest } from "../layers/held.ts"
 import { provePlace } from "../layers/prove-place.ts"
 import type { LayerPlace } from "../layers/store.ts"
 import { OwnerMaps } from "../layers/overlay.ts"
@@ -317,6 +318,14 @@ class Launcher {
     }
   }
 
+  async hold(id: number, request: HoldRequest): Promise<HoldAnswer> {
+    const { sealed } = this.#known(id)
+    if (sealed === undefined) throw new Error("hold before the sandbox ended")
+    const answer = await sealed.hold(request)
+    if (answer.ok) this.discard(id)
+    return answer
+  }
+
   discard(id: number): void {
     const sandbox = this.#sandboxes.get(id)
     if (sandbox === undefined) return
@@ -345,6 +354,10 @@ const answer = async (launcher: Launcher, message: RequestMessage): Promise<Answ
       return launcher.keepHome(message.sandbox)
     case "commit":
       return launcher.commit(message.sandbox)
+    case "hold":
+      return launcher.hold(message.sandbox, message.request)
+    case "commit-held":
+      return commitHeld(message.held, message.txRoot)
     case "cancel":
       launcher.cancel(message.sandbox)
       return { ok: true }

@@ -8,6 +8,7 @@ import type { Captured, CommitResult, Denial, Ending, Job, SandboxProfile } from
 import type { WriteSet } from "../effects/types.ts"
 import type { UserBlock } from "../identities.ts"
 import type { LayerTransactions } from "../layers/call-layers.ts"
+import type { HeldCommit, HeldCommitResult, HoldAnswer, HoldRequest } from "../layers/held.ts"
 import type { LayerPlace } from "../layers/store.ts"
 import type { ListenerRole } from "../network/listeners.ts"
 
@@ -23,6 +24,8 @@ export type Request =
   | { readonly op: "cancel"; readonly sandbox: number }
   | { readonly op: "keep-home"; readonly sandbox: number }
   | { readonly op: "commit"; readonly sandbox: number }
+  | { readonly op: "hold"; readonly sandbox: number; readonly request: HoldRequest }
+  | { readonly op: "commit-held"; readonly held: HeldCommit; readonly txRoot: string }
   | { readonly op: "discard"; readonly sandbox: number }
 export type RequestMessage = Request & { readonly id: number }
 
@@ -48,7 +51,14 @@ export interface RunAnswer {
   readonly writes: WriteSet
   readonly home?: WriteSet
 }
-export type Answer = PrepareAnswer | RunAnswer | CommitResult | Refusal | { readonly ok: true }
+export type Answer =
+  | PrepareAnswer
+  | RunAnswer
+  | CommitResult
+  | HoldAnswer
+  | HeldCommitResult
+  | Refusal
+  | { readonly ok: true }
 
 export type LauncherMessage =
   | { readonly kind: "ready"; readonly facts: LauncherFacts }

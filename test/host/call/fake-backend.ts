@@ -42,7 +42,7 @@ const captured = (text = "") => ({
 
 export const fakeBackend = (...runs: readonly FakeRun[]): FakeBackend => {
   const left = [...runs]
-  const fake: Omit<FakeBackend, "prepare" | "examine" | "recover" | typeof Symbol.asyncDispose> = {
+  const fake: Omit<FakeBackend, "prepare" | "examine" | "recover" | "commitHeld" | typeof Symbol.asyncDispose> = {
     name: "namespace",
     profiles: [],
     jobs: [],
@@ -94,6 +94,9 @@ export const fakeBackend = (...runs: readonly FakeRun[]): FakeBackend => {
               open = false
               return result
             },
+            async hold() {
+              return { ok: false, message: "this backend keeps nothing" }
+            },
             discard,
             [Symbol.asyncDispose]: discard,
           }
@@ -105,6 +108,9 @@ export const fakeBackend = (...runs: readonly FakeRun[]): FakeBackend => {
           used = true
         },
       }
+    },
+    async commitHeld() {
+      return { ok: false, reason: "failed", message: "this backend keeps nothing" }
     },
     async recover(workspace) {
       fake.log.push(`recovered ${typeof workspace === "string" ? workspace : workspace.path}`)

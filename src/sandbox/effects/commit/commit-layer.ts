@@ -19,6 +19,7 @@ import { baseOf, below, displayName, parentOf } from "../names.ts"
 import type { WriteSet } from "../types.ts"
 import { readAttributes, type Xattrs, type XattrPrefix } from "../xattrs.ts"
 import { apply, Conflict, syncParents } from "./apply.ts"
+import { type BaseRow, changedSince } from "./base.ts"
 import type { Baseline } from "./baseline.ts"
 import { check, movedFolders, type Checked } from "./check.ts"
 import { fingerprint, identify } from "./identity.ts"
@@ -43,6 +44,10 @@ export interface CommitOptions extends LockOptions {
   readonly xattrPrefix: XattrPrefix
   /** commit these paths only (home layers) */
   readonly only?: Keep
+  /** what stood there when it was described; anything else now is a conflict too */
+  readonly base?: readonly BaseRow[]
+  /** a commit of that name leaves a note when it stands, for whoever named it (`hasFinished`) */
+  readonly name?: string
   /** called at every step that a crash could follow; tests stop or fail the commit there */
   readonly failpoint?: (name: string) => void
 }
@@ -91,8 +96,11 @@ const commitLocked = async (
   const looking = { root, upper: options.upper, prefix: options.xattrPrefix, since }
   const moved = movedFolders(looking)
   const checked = moves.map((move) => check(move, looking, moved))
-  const conflicts = checked.filter((item) => item.conflict).map((item) => displayName(item.move.path))
-  if (conflicts.length > 0) return { ok: false, reason: "conflict", paths: conflicts }
+  const conflicts = [
+    ...(options.base === undefined ? [] : changedSince(root, options.writeSet.effects, options.base)),
+    ...checked.filter((item) => item.conflict).map((item) => displayName(item.move.path)),
+  ]
+  if (conflicts.length > 0) return { ok: false, reason: "conflict", paths: [...new Set(conflicts)] }
 
   failpoint("begin")
   using transaction = Transaction.begin(txRoot, folderKey(folder.identity), root, failpoint)
@@ -106,6 +114,7 @@ const commitLocked = async (
       version: 2,
       folder: folder.identity,
       operations: await prepare(root, checked, staging, stage, options, failpoint),
+      ...(options.name === undefined ? {} : { name: options.name }),
     }
     failpoint("staged")
     if (many) syncfs(root)
@@ -127,14 +136,16 @@ const commitLocked = async (
   } catch (error) {
     return undoAll(root, transaction, journal, error, failpoint)
   }
-  cleanAfterwards(transaction, failpoint)
+  cleanAfterwards(transaction, journal, failpoint)
   return { ok: true }
 }
 
-/** The commit stands; what cannot be cleaned now is cleaned by the next recovery. */
-const cleanAfterwards = (transaction: Transaction, failpoint: (name: string) => void): void => {
+/** The commit stands; what cannot be noted or cleaned now is by the next recovery. */
+const cleanAfterwards = (transaction: Transaction, { name }: Journal, failpoint: (name: string) => void): void => {
   try {
     failpoint("done")
+    transaction.note(name)
+    failpoint("noted")
     transaction.clean(failpoint)
     failpoint("cleaned")
   } catch {

@@ -43,7 +43,11 @@ export interface Journal {
   readonly version: 2
   readonly folder: FolderIdentity
   readonly operations: readonly Operation[]
+  /** whoever named the commit is told that it stands by a note of this name */
+  readonly name?: string
 }
+
+export const COMMIT_NAME = /^[0-9A-Za-z]{1,64}$/
 
 export class JournalMalformed extends Error {}
 
@@ -142,7 +146,7 @@ export const parseJson = (bytes: Buffer): unknown => {
 }
 
 export const parseJournal = (bytes: Buffer): Journal => {
-  const fields = fieldsOf(parseJson(bytes), "the journal", ["version", "folder", "operations"])
+  const fields = fieldsOf(parseJson(bytes), "the journal", ["version", "folder", "operations", "name"])
   if (fields["version"] !== 2) return wrong("version")
   const folder = fieldsOf(fields["folder"], "folder", ["path", "dev", "ino", "birthNs"])
   const { operations } = fields
@@ -158,6 +162,7 @@ export const parseJournal = (bytes: Buffer): Journal => {
       birthNs: textOf(folder["birthNs"], SIGNED, "folder.birthNs"),
     },
     operations: parsed,
+    ...(fields["name"] === undefined ? {} : { name: textOf(fields["name"], COMMIT_NAME, "name") }),
   }
 }
 

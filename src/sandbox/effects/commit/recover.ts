@@ -86,8 +86,13 @@ const recoverOne = (
   failpoint: (name: string) => void,
   found: Found,
 ): void => {
-  const journal = transaction.finished ? undefined : transaction.read()
-  if (transaction.finished) found.finished++
+  const { finished } = transaction
+  const written = transaction.read()
+  const journal = finished ? undefined : written
+  if (finished) {
+    found.finished++
+    transaction.note(written?.name)
+  }
   if (journal !== undefined) {
     const { ino, birthNs, dev, path } = journal.folder
     const { identity } = folder

@@ -1,0 +1,92 @@
+/**
+ * What stood in a workspace where a layer will change it, written down, so that it can be compared after any time.
+ *
+ * Guarantees: two descriptions of a path are equal only if the entry is the same inode with the same mode, size,
+ * modification and change time, or absent both times; of a folder that goes, everything below it too; and if every folder
+ * on the way is the same one. Equality, not order: setting the clock back in between hides nothing.
+ * Does not: follow a symlink. Plain data: it may lie on disk.
+ */
+import { createHash } from "node:crypto"
+import type { BigIntStats } from "node:fs"
+import { birthNsOf } from "../../../linux/syscalls.ts"
+import { entry, errorCode, lstatIn, withDir } from "../beneath.ts"
+import { baseOf, displayName, parentOf, type BytePath } from "../names.ts"
+import type { Effect } from "../types.ts"
+import { everyBelow, identify } from "./identity.ts"
+import { type Keep, type Move, plan } from "./plan.ts"
+
+/** A path, and one text that says what stands there. */
+export type BaseRow = readonly [path: string, was: string]
+
+const GONE = ["ENOENT", "ENOTDIR", "ELOOP", "EXDEV"]
+
+const facts = (stats: BigIntStats): string => {
+  const { ino, mode, size, mtimeNs } = identify(stats)
+  return `${ino} ${mode} ${stats.isDirectory() ? "" : size} ${mtimeNs} ${stats.ctimeNs}`
+}
+
+const treeOf = (folder: Buffer): string => {
+  const hash = createHash("sha256")
+  const rows: string[] = []
+  everyBelow(folder, (stats, path) => {
+    rows.push(`${path.subarray(folder.length).toString("base64")} ${facts(stats)}`)
+    return true
+  })
+  for (const row of rows.sort()) hash.update(`${row}\n`)
+  return hash.digest("hex")
+}
+
+const wasOf = (root: number, { path, kind }: Move): string => {
+  try {
+    return withDir(root, parentOf(path), (dir) => {
+      const stats = lstatIn(dir, baseOf(path))
+      if (stats === undefined) return "absent"
+      const whole = stats.isDirectory() && kind !== "attributes"
+      return whole ? `${facts(stats)} ${treeOf(entry(dir, baseOf(path)))}` : facts(stats)
+    })
+  } catch (error) {
+    if (GONE.includes(errorCode(error))) return "unreachable"
+    throw error
+  }
+}
+
+const folderOf = (root: number, path: BytePath): string => {
+  try {
+    return withDir(root, path, (dir) => {
+      const stats = lstatIn(dir, "." as BytePath)
+      return `folder ${stats?.ino} ${birthNsOf(dir)}`
+    })
+  } catch (error) {
+    if (GONE.includes(errorCode(error))) return "unreachable"
+    throw error
+  }
+}
+
+const foldersOnTheWay = (moves: readonly Move[]): Set<BytePath> => {
+  const folders = new Set<BytePath>()
+  for (const { path } of moves)
+    for (let up = parentOf(path); up !== "" && !folders.has(up); up = parentOf(up)) folders.add(up)
+  return folders
+}
+
+/** `root`: a descriptor of the workspace. */
+export const describeBase = (root: number, effects: readonly Effect[], only?: Keep): readonly BaseRow[] => {
+  const moves = plan(effects, only)
+  return [
+    ...moves.map((move): BaseRow => [displayName(move.path), wasOf(root, move)]),
+    ...Array.from(foldersOnTheWay(moves), (path): BaseRow => [displayName(path), folderOf(root, path)]),
+  ]
+}
+
+/** Paths where something else stands now. */
+export const changedSince = (
+  root: number,
+  effects: readonly Effect[],
+  before: readonly BaseRow[],
+): readonly string[] => {
+  const now = describeBase(root, effects)
+  const changed = now.flatMap(([path, was], index) =>
+    before[index]?.[0] === path && before[index][1] === was ? [] : [path],
+  )
+  return now.length === before.length ? changed : [...changed, "."]
+}
