@@ -25,7 +25,7 @@ import { patience } from "./patience.ts"
 
 const mebibyte = 1024 * 1024
 export const testLimits: Limits = {
-  wallMs: 240_000,
+  wallMs: 240_000 * patience,
   memoryBytes: 512 * mebibyte,
   pids: 64,
   diskBytes: 64 * mebibyte,
