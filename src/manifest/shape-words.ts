@@ -55,7 +55,8 @@ export function finding(error: ErrorObject, path: string): Finding {
   const params = error.params as Record<string, unknown>
   const schema = (error.parentSchema ?? {}) as Record<string, unknown>
   const fixText = typeof schema["x-fix"] === "string" ? schema["x-fix"] : undefined
-  const field = path === "" ? "the front matter" : `\`${path}\``
+  const isConfig = schema["x-settings"] === true
+  const field = path === "" ? (isConfig ? "the file" : "the front matter") : `\`${path}\``
   switch (error.keyword) {
     case "required": {
       const missing = joinPath(path, String(params["missingProperty"]))
@@ -68,7 +69,15 @@ export function finding(error: ErrorObject, path: string): Finding {
     }
     case "additionalProperties": {
       const name = String(params["additionalProperty"])
-      const near = nearest(name, Object.keys((schema["properties"] ?? {}) as object))
+      const known = Object.keys((schema["properties"] ?? {}) as object)
+      const near = nearest(name, known)
+      if (isConfig)
+        return {
+          rule: "unknown-key",
+          path: joinPath(path, name),
+          message: `there is no setting \`${shown(name, 40)}\`${near === undefined ? "" : `; did you mean \`${near}\`?`}`,
+          fix: near === undefined ? `known here: ${known.join(", ")}` : `write \`${near}\``,
+        }
       return {
         rule: "unknown-key",
         path: joinPath(path, name),
@@ -107,6 +116,13 @@ export function finding(error: ErrorObject, path: string): Finding {
         path,
         message: `${field} is \`${shown(error.propertyName ?? error.data, 60)}\`, which has the wrong form`,
         fix: fixText ?? `match ${String(params["pattern"])}${asIn(path)}`,
+      }
+    case "not":
+      return {
+        rule: "bad-value",
+        path,
+        message: `${field} may not be set here`,
+        fix: fixText ?? "remove it",
       }
     case "anyOf":
     case "oneOf":

@@ -1,5 +1,5 @@
 /**
- * Front matter against our own schemas in `schemas/`, with messages a manifest's author can act on.
+ * Front matter and config files against our own schemas in `schemas/`, with messages that their author can act on.
  *
  * Guarantees: every fault names the field path, what is wrong and what to write. The schemas are read once, from the
  * package itself, when first needed.
@@ -12,7 +12,7 @@ import { joinPath } from "./diagnostics.ts"
 import type { Report } from "./diagnostics.ts"
 import { onDemand } from "./on-demand.ts"
 import { finding, telling } from "./shape-words.ts"
-import type { JsonObject } from "./types.ts"
+import type { JsonObject, JsonValue } from "./types.ts"
 
 const ajv = onDemand<typeof Ajv>("ajv/dist/2020.js")
 
@@ -31,6 +31,8 @@ export const SHAPES = [
   "policy-governance",
   "runner",
   "install",
+  "config",
+  "egress-policy",
 ] as const
 export type ShapeName = (typeof SHAPES)[number]
 
@@ -64,7 +66,7 @@ function validator(name: ShapeName): ValidateFunction {
   return compiled
 }
 
-function fieldPath(error: ErrorObject, front: JsonObject): string {
+function fieldPath(error: ErrorObject, front: JsonValue): string {
   let path = ""
   let at: unknown = front
   for (const part of error.instancePath.split("/").slice(1)) {
@@ -79,7 +81,7 @@ const under = (base: string, path: string): string =>
   base === "" ? path : path === "" ? base : path.startsWith("[") ? `${base}${path}` : `${base}.${path}`
 
 /** True when the block, which stands at `base`, has the shape; otherwise the report got at least one error. */
-export function checkShape(name: ShapeName, front: JsonObject, report: Report, base = ""): boolean {
+export function checkShape(name: ShapeName, front: JsonValue, report: Report, base = ""): boolean {
   const validate = validator(name)
   if (validate(front)) return true
   const errors = validate.errors ?? []

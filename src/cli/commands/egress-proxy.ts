@@ -15,10 +15,7 @@ import {
   type Verdict,
   type VerdictLogger,
 } from "../../egress-proxy/index.ts"
-import { egressBudgetFields } from "../../host/config/egress-budgets.ts"
-import { addressAndPort, cidr, dictionary, list, oneOf, record, text } from "../../host/config/fields.ts"
-import { createReport } from "../../manifest/diagnostics.ts"
-import { parseYaml } from "../../manifest/safe-yaml.ts"
+import { readEgressPolicy } from "../../host/config/egress-settings.ts"
 import { exit } from "../exit.ts"
 import { diagnosticLines } from "../render/diagnostics.ts"
 import { type Terminal } from "../terminal.ts"
@@ -29,21 +26,6 @@ export interface ProxyFlags {
   readonly listen: string
 }
 
-const policyFields = record<PolicyInput>({
-  egress: ["egress", list(text<string>((value) => value))],
-  services: ["services", dictionary(() => undefined, addressAndPort)],
-  private: ["private", list(cidr)],
-  budgets: ["budgets", egressBudgetFields],
-  readOnlyHttp: ["read_only_http", oneOf("enforce", "report", "off")],
-  substitutions: [
-    "substitutions",
-    (_, path, report) => {
-      report.error("secret-in-policy", path, "secrets do not belong in a policy file", "remove it")
-      return undefined
-    },
-  ],
-})
-
 const readPolicy = (file: string, terminal: Terminal): PolicyInput | undefined => {
   let source: string
   try {
@@ -52,11 +34,9 @@ const readPolicy = (file: string, terminal: Terminal): PolicyInput | undefined =
     terminal.say(`caisson: the policy cannot be read: ${inline((error as Error).message)}`)
     return undefined
   }
-  const report = createReport(file)
-  const parsed = parseYaml(source, report)
-  const policy = parsed.ok ? policyFields(parsed.value, "", report) : undefined
-  if (!report.failed && policy !== undefined) return { ...policy, egress: policy.egress ?? [] }
-  for (const diagnostic of report.diagnostics)
+  const read = readEgressPolicy(source, file)
+  if (read.ok) return read.policy
+  for (const diagnostic of read.diagnostics)
     for (const line of diagnosticLines(diagnostic, terminal.paint)) terminal.say(line)
   return undefined
 }

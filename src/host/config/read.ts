@@ -1,163 +1,100 @@
 /**
  * Text of a caisson.yaml → OperatorConfig, or diagnostics with path and fix.
  *
- * Guarantees: strict. An unknown key, a value of the wrong kind, or an egress entry that is not canonical is an error;
- * nothing is guessed and no part of a file with errors is used. Read by the same safe parser as manifests. Pure.
+ * Guarantees: what `schemas/config.schema.json` and the parsers of values refuse is an error, and no part of a file with
+ * errors is used. What is not written has its default. Pure.
  */
-import { isAbsolute, resolve } from "node:path"
-import { createReport } from "../../manifest/diagnostics.ts"
-import { type EgressEntry, parseEgressEntry } from "../../manifest/egress-entry.ts"
-import { parseYaml } from "../../manifest/safe-yaml.ts"
+import { createReport, joinPath, type Report } from "../../manifest/diagnostics.ts"
 import type { Diagnostic } from "../../manifest/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
-import { egressBudgetFields } from "./egress-budgets.ts"
-import {
-  addressAndPort,
-  cidr,
-  dictionary,
-  type Field,
-  flag,
-  list,
-  oneOf,
-  record,
-  share,
-  text,
-  whole,
-} from "./fields.ts"
+import { type BudgetSettings, budgetsOf, servicesOf } from "./egress-settings.ts"
+import { readSettings } from "./settings.ts"
 import { defaultConfig, type OperatorConfig } from "./types.ts"
+import { cidr, egressEntry, isServiceName, parseEach, pathFrom } from "./values.ts"
 
 const MiB = 1024 * 1024
-const WEEK_MS = 7 * 24 * 3600 * 1000
 
-/** Names the host sets itself; a value from the config would break the sandbox's own view. */
-const OWN_ENV = new Set([
-  "PATH",
-  "HOME",
-  "TMPDIR",
-  "USER",
-  "LOGNAME",
-  "PWD",
-  "HTTP_PROXY",
-  "HTTPS_PROXY",
-  "ALL_PROXY",
-  "NO_PROXY",
-])
+const LIMITS = {
+  wall_ms: ["wallMs", 1],
+  memory_mb: ["memoryBytes", MiB],
+  pids: ["pids", 1],
+  cpu_ms: ["cpuMs", 1],
+  cpus: ["cpus", 1],
+  disk_mb: ["diskBytes", MiB],
+  output_kb: ["outputBytes", 1024],
+  open_files: ["openFiles", 1],
+} as const satisfies Readonly<Record<string, readonly [keyof Limits, scale: number]>>
 
-const limits = record<Limits>({
-  wallMs: ["wall_ms", whole(1, WEEK_MS)],
-  memoryBytes: ["memory_mb", whole(1, 1 << 20, MiB)],
-  pids: ["pids", whole(1, 1 << 20)],
-  cpuMs: ["cpu_ms", whole(1, WEEK_MS)],
-  cpus: ["cpus", share],
-  diskBytes: ["disk_mb", whole(1, 1 << 24, MiB)],
-  outputBytes: ["output_kb", whole(1, 1 << 20, 1024)],
-  openFiles: ["open_files", whole(16, 1 << 20)],
-})
-
-const egressEntry: Field<EgressEntry> = text<EgressEntry>((value) => {
-  const parsed = parseEgressEntry(value)
-  return parsed.ok
-    ? parsed.entry
-    : { fault: [parsed.message, parsed.fix ?? "write host, host:port, *.host or tcp://host:port"] }
-})
-
-const serviceName = (name: string): readonly [string, string] | undefined => {
-  const parsed = parseEgressEntry(name)
-  if (parsed.ok && !parsed.entry.wildcard && parsed.entry.text === name && !name.includes(":")) return undefined
-  return ["a service is named by a plain host name in lower case", "write a name such as db.test"]
+/** As the schema has it. */
+interface Settings {
+  readonly manifests?: readonly string[]
+  readonly workspaces?: readonly string[]
+  readonly backend?: OperatorConfig["backend"]
+  readonly docker?: Partial<OperatorConfig["docker"]>
+  readonly limits?: Partial<Record<keyof typeof LIMITS, number>>
+  readonly egress?: {
+    readonly services?: Readonly<Record<string, string>>
+    readonly private?: readonly string[]
+    readonly allow?: readonly string[]
+    readonly budgets?: BudgetSettings
+  }
+  readonly undeclared_egress?: OperatorConfig["undeclaredEgress"]
+  readonly undeclared_write?: OperatorConfig["undeclaredWrite"]
+  readonly policy_tags?: Partial<OperatorConfig["policyTags"]>
+  readonly region?: string
+  readonly region_allows_global?: boolean
+  readonly approvals?: { readonly on_mutate?: OperatorConfig["approvals"]["onMutate"] }
+  readonly env?: Readonly<Record<string, string>>
+  readonly read_only_http?: OperatorConfig["readOnlyHttp"]
 }
 
-const tag = text<string>((value) =>
-  /^[a-z0-9][a-z0-9-]{0,63}$/.test(value)
-    ? value
-    : {
-        fault: [
-          "a policy tag has lower-case letters, digits and hyphens",
-          `write ${value.toLowerCase().replaceAll(/[^a-z0-9-]+/g, "-")}`,
-        ],
-      },
-)
-const envName = (name: string): readonly [string, string] | undefined => {
-  if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
-    return ["this is not a name of an environment variable", "use letters, digits and underscores"]
-  if (OWN_ENV.has(name.toUpperCase())) return ["the host sets this variable itself inside every sandbox", "remove it"]
-  return undefined
-}
-const envValue = text<string>((value) =>
-  value.includes("\0") ? { fault: ["a value may not hold a NUL character", "remove it"] } : value,
-)
-
-const engineAddress = text<string>((value) =>
-  /^(unix:\/\/\/|tcp:\/\/)[^\s\0]+$/.test(value)
-    ? value
-    : { fault: ["an engine is named by a socket or an address", "write unix:///run/docker.sock or tcp://host:port"] },
-)
-
-interface Written {
-  manifests: readonly string[]
-  workspaces: readonly string[]
-  backend: "namespace" | "docker"
-  docker: Partial<OperatorConfig["docker"]>
-  limits: Partial<Limits>
-  egress: Partial<OperatorConfig["egress"]>
-  undeclaredEgress: "refuse" | "report"
-  undeclaredWrite: "refuse" | "warn"
-  policyTags: Partial<OperatorConfig["policyTags"]>
-  region: string
-  regionAllowsGlobal: boolean
-  approvals: Partial<{ onMutate: "auto" | "ask" }>
-  env: Readonly<Record<string, string>>
-  readOnlyHttp: "enforce" | "report" | "off"
-}
-
-const config = (folder: string): Field<Partial<Written>> => {
-  const path = text<string>((value) =>
-    value === "" || value.startsWith("~")
-      ? { fault: ["`~` is not expanded here", "write an absolute path, or one relative to this file"] }
-      : isAbsolute(value)
-        ? value
-        : resolve(folder, value),
+const limitsOf = (written: NonNullable<Settings["limits"]>): Partial<Limits> =>
+  Object.freeze(
+    Object.fromEntries(
+      Object.entries(written).map(([key, value]) => {
+        const [name, scale] = LIMITS[key as keyof typeof LIMITS]
+        return [name, value * scale]
+      }),
+    ),
   )
-  return record<Written>({
-    manifests: ["manifests", list(path)],
-    workspaces: ["workspaces", list(path)],
-    backend: ["backend", oneOf("namespace", "docker")],
-    docker: [
-      "docker",
-      record<OperatorConfig["docker"]>({
-        engine: ["engine", engineAddress],
-        rootfs: ["rootfs", oneOf("host", "image")],
-        pool: ["pool", whole(0, 64)],
-      }),
-    ],
-    limits: ["limits", limits],
-    egress: [
-      "egress",
-      record<OperatorConfig["egress"]>({
-        services: ["services", dictionary(serviceName, addressAndPort)],
-        private: ["private", list(cidr)],
-        allow: ["allow", list(egressEntry)],
-        budgets: ["budgets", egressBudgetFields],
-      }),
-    ],
-    undeclaredEgress: ["undeclared_egress", oneOf("refuse", "report")],
-    undeclaredWrite: ["undeclared_write", oneOf("refuse", "warn")],
-    policyTags: [
-      "policy_tags",
-      record<OperatorConfig["policyTags"]>({ allow: ["allow", list(tag)], deny: ["deny", list(tag)] }),
-    ],
-    region: [
-      "region",
-      text<string>((value) =>
-        /^[a-z0-9][a-z0-9-]{0,63}$/.test(value)
-          ? value
-          : { fault: ["a region has lower-case letters, digits and hyphens", "write a region such as eu"] },
-      ),
-    ],
-    regionAllowsGlobal: ["region_allows_global", flag],
-    approvals: ["approvals", record<{ onMutate: "auto" | "ask" }>({ onMutate: ["on_mutate", oneOf("auto", "ask")] })],
-    env: ["env", dictionary(envName, envValue)],
-    readOnlyHttp: ["read_only_http", oneOf("enforce", "report", "off")],
+
+const egressOf = (written: NonNullable<Settings["egress"]>, report: Report): OperatorConfig["egress"] => {
+  const { services = {}, private: granted = [], allow, budgets } = written
+  for (const name of Object.keys(services).filter((one) => !isServiceName(one)))
+    report.error(
+      "config-value",
+      joinPath("egress.services", name),
+      "a service is named by a plain host name in lower case",
+      "write a name such as db.test",
+    )
+  return Object.freeze({
+    services: servicesOf(services, "egress.services", report),
+    private: parseEach(granted, cidr, "egress.private", report),
+    ...(allow === undefined ? {} : { allow: parseEach(allow, egressEntry, "egress.allow", report) }),
+    ...(budgets === undefined ? {} : { budgets: budgetsOf(budgets) }),
+  })
+}
+
+const configOf = (written: Settings, file: string, folder: string, report: Report): OperatorConfig => {
+  const path = pathFrom(folder)
+  const { manifests, workspaces, docker, limits, egress, policy_tags: tags, region, approvals, env } = written
+  return Object.freeze({
+    ...defaultConfig,
+    file,
+    ...(manifests === undefined ? {} : { manifests: parseEach(manifests, path, "manifests", report) }),
+    ...(workspaces === undefined ? {} : { workspaces: parseEach(workspaces, path, "workspaces", report) }),
+    backend: written.backend ?? defaultConfig.backend,
+    docker: Object.freeze({ ...defaultConfig.docker, ...docker }),
+    ...(limits === undefined ? {} : { limits: limitsOf(limits) }),
+    ...(egress === undefined ? {} : { egress: egressOf(egress, report) }),
+    undeclaredEgress: written.undeclared_egress ?? defaultConfig.undeclaredEgress,
+    undeclaredWrite: written.undeclared_write ?? defaultConfig.undeclaredWrite,
+    policyTags: Object.freeze({ ...defaultConfig.policyTags, ...tags }),
+    ...(region === undefined ? {} : { region }),
+    regionAllowsGlobal: written.region_allows_global ?? defaultConfig.regionAllowsGlobal,
+    approvals: Object.freeze({ onMutate: approvals?.on_mutate ?? defaultConfig.approvals.onMutate }),
+    ...(env === undefined ? {} : { env: Object.freeze(env) }),
+    readOnlyHttp: written.read_only_http ?? defaultConfig.readOnlyHttp,
   })
 }
 
@@ -168,21 +105,7 @@ export type ConfigResult =
 /** `folder` is what relative paths in the file are relative to. */
 export const readConfig = (source: string, file: string, folder: string): ConfigResult => {
   const report = createReport(file)
-  const parsed = parseYaml(source, report)
-  if (!parsed.ok) return { ok: false, diagnostics: report.diagnostics }
-  const written = parsed.value === null ? {} : config(folder)(parsed.value, "", report)
-  if (report.failed || written === undefined) return { ok: false, diagnostics: report.diagnostics }
-  const { egress, policyTags, approvals, docker, ...rest } = written
-  return {
-    ok: true,
-    config: Object.freeze({
-      ...defaultConfig,
-      ...rest,
-      file,
-      docker: Object.freeze({ ...defaultConfig.docker, ...docker }),
-      egress: Object.freeze({ ...defaultConfig.egress, ...egress }),
-      policyTags: Object.freeze({ ...defaultConfig.policyTags, ...policyTags }),
-      approvals: Object.freeze({ ...defaultConfig.approvals, ...approvals }),
-    }),
-  }
+  const written = readSettings<Settings>(source, "config", report)
+  const config = written === undefined ? undefined : configOf(written, file, folder, report)
+  return config === undefined || report.failed ? { ok: false, diagnostics: report.diagnostics } : { ok: true, config }
 }

@@ -13,6 +13,23 @@ describe("caisson.yaml", () => {
     expect(read("")).toEqual({ ok: true, config: { ...defaultConfig, file: "/etc/caisson.yaml" } })
   })
 
+  it("takes a setting that is left empty as not written", () => {
+    expect(read("limits:\negress:\n  allow:\nregion:\n")).toEqual(read("limits: {}\negress: {}\n"))
+  })
+
+  it("tells every fault of a file, each with its place and what to write", () => {
+    expect(faults("bakend: docker\nlimits: { pids: many }\nmanifests: [~/x]\nzzz: 1")).toEqual([
+      { path: "bakend", message: expect.stringContaining("there is no setting `bakend`"), fix: "write `backend`" },
+      { path: "zzz", message: "there is no setting `zzz`", fix: expect.stringContaining("known here: manifests, ") },
+      { path: "manifests[0]", message: expect.any(String), fix: expect.stringContaining("`~` is not expanded") },
+      {
+        path: "limits.pids",
+        message: expect.stringContaining("`many`"),
+        fix: "write a whole number from 1 to 1048576",
+      },
+    ])
+  })
+
   it("reads every setting it knows", () => {
     const result = read(`
 manifests: [tools, /srv/tools]
@@ -93,6 +110,16 @@ read_only_http: enforce
     ["a loader path", "env: { PATH: /x }", "env.PATH"],
     ["a tilde", "manifests: [~/tools]", "manifests[0]"],
     ["an alias", "manifests: &a [x]\nworkspaces: *a", "manifests"],
+    ["a variable the host sets itself, in any case", "env: { Http_Proxy: x }", "env.Http_Proxy"],
+    ["a name that no variable can have", 'env: { "a-b": x }', "env.a-b"],
+    ["a value that is no text", "env: { A: 5 }", "env.A"],
+    ["a mapping where a list belongs", "manifests: { a: b }", "manifests"],
+    ["a number of cores that is none", "limits: { cpus: 0 }", "limits.cpus"],
+    ["a flag in words", "region_allows_global: often", "region_allows_global"],
+    ["an engine by its name", "docker: { engine: docker.sock }", "docker.engine"],
+    ["a tag in capitals", "policy_tags: { deny: [Beta] }", "policy_tags.deny[0]"],
+    ["a budget below zero", "egress: { budgets: { requests: -1 } }", "egress.budgets.requests"],
+    ["an empty service", "egress: { services: { db.test: } }", 'egress.services["db.test"]'],
     ["a duplicate key", "backend: docker\nbackend: namespace", "backend"],
   ])("refuses %s and says where", (_what, source, path) => {
     expect(faults(source)).toEqual([{ path, message: expect.stringMatching(/./), fix: expect.stringMatching(/./) }])

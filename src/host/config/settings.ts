@@ -1,0 +1,29 @@
+/**
+ * Text of a config file → the settings in it, in the shape of its schema.
+ *
+ * Guarantees: strict. An unknown key is an error that names the nearest known one; nothing is guessed, and no part of a
+ * file with errors is used. Read by the same safe parser as manifests. A setting that is left empty is not there. Pure.
+ */
+import type { Report } from "../../manifest/diagnostics.ts"
+import { isObject } from "../../manifest/fields.ts"
+import { parseYaml } from "../../manifest/safe-yaml.ts"
+import { checkShape, type ShapeName } from "../../manifest/shape.ts"
+import type { JsonObject } from "../../manifest/types.ts"
+
+/** Mappings whose keys are the operator's: an empty value is a mistake there. */
+const FREE = ["env", "services"]
+
+const withoutEmpty = (settings: JsonObject): JsonObject =>
+  Object.fromEntries(
+    Object.entries(settings)
+      .filter(([, value]) => value !== null)
+      .map(([key, value]) => [key, isObject(value) && !FREE.includes(key) ? withoutEmpty(value) : value]),
+  )
+
+export const readSettings = <T>(source: string, shape: ShapeName, report: Report): T | undefined => {
+  const parsed = parseYaml(source, report)
+  if (!parsed.ok) return undefined
+  const written = parsed.value ?? {}
+  const settings = isObject(written) ? withoutEmpty(written) : written
+  return checkShape(shape, settings, report) ? (settings as T) : undefined
+}
