@@ -13,7 +13,8 @@ export interface Endpoint {
   /** the address that it comes from, where that is known */
   readonly who?: string
   readonly writableEnded?: boolean
-  /** For ends that are no sockets themselves; see `hasBrokenOff` and `written`. */
+  /** For ends that are no sockets themselves; see `descriptorOf`, `hasBrokenOff` and `written`. */
+  readonly descriptor?: number | undefined
   hasBrokenOff?(): boolean
   written?(): Written
   destroy(): unknown
@@ -52,6 +53,13 @@ export function hasBrokenOff(end: Endpoint): boolean {
   if (end.writableEnded && end.writableLength === 0) return false
   const handle = handleOf(end)
   return handle !== undefined && isUnconnected(handle)
+}
+
+/** The number that the kernel knows this end by, where it is a connection of the kernel's. */
+export function descriptorOf(end: Endpoint): number | undefined {
+  if (end.descriptor !== undefined) return end.descriptor
+  const fd = end instanceof Socket ? handleOf(end)?.fd : undefined
+  return fd === undefined || fd < 0 ? undefined : fd
 }
 
 /** How much this end has taken of what it was given. */

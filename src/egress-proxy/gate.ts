@@ -124,6 +124,8 @@ export interface GateOptions {
   readonly dial: Dial
   /** dials for tunnels that are relayed unseen, where `dial` is the default one and this Node has lines */
   readonly dialLine?: DialLine | undefined
+  /** told of each connection that was made, before anything passes over it */
+  readonly onDialled?: ((upstream: Endpoint) => void) | undefined
   /** there when secrets are substituted */
   readonly interceptor?: Interceptor | undefined
   /** where it stands among the proxies of this process */
@@ -134,7 +136,7 @@ export function createGate(options: GateOptions): Gate {
   const { limits, log, resolve, dialLine } = options
   const dialSocket = attemptWith(options.dial)
   const meter = createBudgetMeter()
-  const passages = createPassages(meter)
+  const passages = createPassages(meter, limits)
   const tunnels = createKnownTunnels()
   const resolving = createTurnstile(limits.resolving, limits.resolvingOfOne)
   const pending = new Map<Deadline, ReasonCode | undefined>()
@@ -254,6 +256,7 @@ export function createGate(options: GateOptions): Gate {
       socket.destroy()
       return no(stale ?? "connect_failed")
     }
+    options.onDialled?.(socket)
     return admit(request, grant, socket, address, begun.aliases) ?? no("verdict_log_failed")
   }
 

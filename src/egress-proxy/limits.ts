@@ -41,8 +41,10 @@ export interface ProxyLimits {
   readonly turnedAway: number
   /** an end of a tunnel or exchange that takes nothing of what it was given for this long → cut, `idle_timeout` */
   readonly stalledMs: number
-  /** a tunnel counts as idle, and may be shed, after this */
+  /** a tunnel counts as idle, and may be shed, after this; one whose end takes nothing, as stalled */
   readonly shedIdleMs: number
+  /** stalled tunnels and exchanges of one proxy at once (64 where it does not listen itself): those that have been for longest are cut, `idle_timeout` */
+  readonly stalledPassages: number
   /**
    * bytes of heads and bodies that one proxy works on in one turn of the event loop, or one read where that is more:
    * further ones wait for the next turn, in line
@@ -97,6 +99,7 @@ export const defaultLimits: ProxyLimits = Object.freeze({
   turnedAway: 16,
   stalledMs: 120_000,
   shedIdleMs: 5_000,
+  stalledPassages: 1_024,
   turnBytes: 65_536,
   requestCost: 4_096,
   handshakeCost: 65_536,
@@ -132,6 +135,7 @@ export const sandboxLimits: ProxyLimits = Object.freeze({
   ...defaultLimits,
   openConnections: Math.max(16, Math.min(1_024, Math.floor(processConnections.limit / 4))),
   lineMemoryBytes: 8_388_608,
+  stalledPassages: 64,
   resolving: 16,
 })
 

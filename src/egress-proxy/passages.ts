@@ -3,8 +3,8 @@
  *
  * Guarantees: every passage is closed exactly once, whatever ends it; both its ends go with it. Passages of an
  * older generation are cut by `cutBefore`; by the sweep those that are idle, those of which one end broke off while it
- * was not read, and those of which one end takes nothing of what it was given; a passage over its byte budget cuts
- * itself. The
+ * was not read, and those of which one end takes nothing of what it was given: after a while, and sooner where there are
+ * many, since the kernel holds megabytes for each. A passage over its byte budget cuts itself. The
  * sweep's timer stops soon after the last one is closed and never holds the process.
  */
 import type { BudgetMeter, BudgetName } from "./budgets.ts"
@@ -103,18 +103,30 @@ class OpenPassage implements Passage {
     this.#forget(this)
   }
 
-  /** Cuts it when an end broke off unseen, and when nothing has passed, or one end has taken nothing, for too long. */
-  check(now: number): void {
-    if (this.finished) return
-    const { client, upstream, budgets, stalledMs = Number.POSITIVE_INFINITY, onIdle } = this.#options
-    if (hasBrokenOff(client) || hasBrokenOff(upstream)) return this.cut()
+  /**
+   * Cuts it when an end broke off unseen, and when nothing has passed, or one end has taken nothing, for too long;
+   * for how long one end has taken nothing.
+   */
+  check(now: number): number {
+    if (this.finished) return 0
+    const { client, upstream, budgets, stalledMs = Number.POSITIVE_INFINITY } = this.#options
+    if (hasBrokenOff(client) || hasBrokenOff(upstream)) {
+      this.cut()
+      return 0
+    }
     const { idleTimeoutMs } = budgets()
     const stalled = Math.max(
       this.#towardsClient.stalledFor(client, now),
       this.#towardsUpstream.stalledFor(upstream, now),
     )
-    if (now - this.lastActive <= idleTimeoutMs && stalled <= Math.min(stalledMs, idleTimeoutMs)) return
-    onIdle()
+    if (now - this.lastActive <= idleTimeoutMs && stalled <= Math.min(stalledMs, idleTimeoutMs)) return stalled
+    this.giveUp()
+    return 0
+  }
+  /** Cuts it as idle, on record. */
+  giveUp(): void {
+    if (this.finished) return
+    this.#options.onIdle()
     this.cut()
   }
 
@@ -134,17 +146,35 @@ class OpenPassage implements Passage {
   }
 }
 
-export function createPassages(meter: BudgetMeter): Passages {
+/** How many passages may have an end that takes nothing, and after how long one counts. */
+export interface StallLimits {
+  readonly stalledPassages: number
+  readonly shedIdleMs: number
+}
+
+export function createPassages(meter: BudgetMeter, limits: StallLimits): Passages {
   const entries = new Set<OpenPassage>()
   let timer: NodeJS.Timeout | undefined
 
   const sweep = () => {
     const now = performance.now()
+    const stalled: { readonly entry: OpenPassage; readonly ms: number }[] = []
+    const check = (entry: OpenPassage): void => {
+      const ms = entry.check(now)
+      if (ms >= limits.shedIdleMs) stalled.push({ entry, ms })
+    }
     for (const entry of entries)
       attempt(
-        () => entry.check(now),
+        () => check(entry),
         () => entry.cut(),
       )
+    const tooMany = stalled.length - limits.stalledPassages
+    if (tooMany > 0)
+      for (const { entry } of stalled.toSorted((one, other) => other.ms - one.ms).slice(0, tooMany))
+        attempt(
+          () => entry.giveUp(),
+          () => entry.cut(),
+        )
     if (entries.size > 0) return
     clearInterval(timer)
     timer = undefined

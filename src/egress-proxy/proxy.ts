@@ -11,11 +11,12 @@ import type { ByteSource } from "./byte-source.ts"
 import { systemDial } from "./connector.ts"
 import { serveDnsTcp, serveDnsUdp } from "./dns.ts"
 import { createSyntheticAddresses, type SyntheticAddresses } from "./dns/synthetic.ts"
-import { abort } from "./endpoint.ts"
+import { attempt } from "./boundary.ts"
+import { abort, descriptorOf } from "./endpoint.ts"
 import { createGate, type Gate } from "./gate.ts"
 import { acceptFrom } from "./lane/accept.ts"
 import { dialLine } from "./lane/dial.ts"
-import { handles } from "./lane/handles.ts"
+import { handles, listeningHandle } from "./lane/handles.ts"
 import { serveConnection } from "./connection.ts"
 import { Crowd } from "./crowd.ts"
 import { listen } from "./listener.ts"
@@ -39,6 +40,11 @@ export interface EgressProxyOptions extends PolicyInput {
   /** gets one line per verdict; a pino logger fits */
   readonly logger?: VerdictLogger
   readonly limits?: Partial<ProxyLimits>
+  /**
+   * Told of the descriptor of each TCP listener, whose connections inherit its options, and of each connection to an
+   * upstream, for options of sockets that Node does not know of. What it throws is not heeded.
+   */
+  readonly onDescriptor?: (descriptor: number, of: "listener" | "upstream") => void
   /** PEM trust anchors beside the public ones, for upstreams of substituted secrets */
   readonly upstreamCa?: readonly string[]
 }
@@ -109,6 +115,9 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     // Later, since whoever records is in the middle of something.
     onBroken: () => queueMicrotask(() => gate.stop()),
   })
+  const described = (descriptor: number | undefined, of: "listener" | "upstream"): void => {
+    if (descriptor !== undefined) attempt(() => options.onDescriptor?.(descriptor, of), nothing)
+  }
   const policy = compilePolicy(policyFrom(options), context)
   const interceptor = await interceptorFor(options)
   const place = processPace.join()
@@ -121,6 +130,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     dial: options.dial ?? systemDial,
     dialLine: lanes && options.dial === undefined ? dialLine : undefined,
     interceptor,
+    onDialled: (upstream) => described(descriptorOf(upstream), "upstream"),
   })
   const connections = new Crowd(options.listen !== undefined)
   const door = createDoor(gate)
@@ -156,8 +166,12 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
       fail()
     }
   }
+  const listenTo = (server: Server, onClient: (source: ByteSource) => void): (() => void) => {
+    described(listeningHandle(server)?.fd, "listener")
+    return acceptFrom(server, lanes, onClient)
+  }
   const attach = (server: Server, group: Set<ByteSource>, serve: Serve, isProxy: IsProxy = () => false) =>
-    acceptFrom(server, lanes, accept(serve, isProxy, group))
+    listenTo(server, accept(serve, isProxy, group))
   const muxed: Serve = (source, fail) => serveConnection(gate, source, fail)
 
   const serve = (channel: ProxyChannel): AsyncDisposable => {
@@ -207,9 +221,8 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     options.listen === undefined
       ? undefined
       : await listen(options.listen, (server) =>
-          acceptFrom(
+          listenTo(
             server,
-            lanes,
             accept(muxed, () => true),
           ),
         )
@@ -246,6 +259,8 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     [Symbol.asyncDispose]: () => (closing ??= close()),
   }
 }
+
+const nothing = (): void => {}
 
 /** Where every address is local, any address with the proxy's port ends up at its listener; only loopback is it. */
 const isLoopback = ({ local: { address } }: ByteSource): boolean =>

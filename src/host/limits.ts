@@ -96,5 +96,7 @@ export const hostLimits = Object.freeze({
   ),
   settledCalls: limit("the store", 1_000, "the oldest held call that was decided is forgotten; its receipts stay"),
   routeRows: limit("a refused route", 100, "the rest of the drivers is a count in details.more"),
+  unsentBytes: limit("the proxy's sockets", MiB / 8, "what the kernel could not send yet; the proxy reads no more"),
+  clientBytes: limit("the proxy's sockets", MiB / 4, "what a client sent ahead; the kernel takes no more from it"),
   closeMs: limit("host.close", 10_000, "calls still running are cancelled"),
 }) satisfies Record<string, HostLimit>

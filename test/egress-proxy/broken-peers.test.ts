@@ -56,6 +56,32 @@ describe.each([
   ["lines", true],
   ["sockets", false],
 ])("on %s", (_, lanes) => {
+  it("of tunnels whose upstream takes nothing a few are kept, the latest, and the others are told to be idle", async () => {
+    await using upstream = await startUpstream((socket) => void socket.pause())
+    const verdicts: string[] = []
+    const proxy = await createProxyWith(
+      {
+        egress: ["tcp://db.good.test:5432"],
+        services: { "db.good.test": { address: "127.0.0.1", port: upstream.port } },
+        listen: "127.0.0.1:0",
+        limits: { stalledPassages: 3, shedIdleMs: 1 },
+        onVerdict: ({ reason }) => void verdicts.push(reason),
+      },
+      { lanes },
+    )
+    const clients = Array.from({ length: many }, () => rawClient(proxy.port ?? 0))
+    for (const client of clients) {
+      client.send(tunnel("db.good.test:5432"))
+      await client.sees(established)
+      pour(client.socket)
+    }
+    await until(() => proxy.counters().passages === 3, "all but three are cut")
+    await stuck(proxy, 3)
+    expect(verdicts.filter((reason) => reason === "idle_timeout")).toHaveLength(many - 3)
+    for (const client of clients) client.socket.destroy()
+    await proxy.close()
+  })
+
   it("clients that break off in the middle of uploads over plain HTTP are let go", async () => {
     await using upstream = await startUpstream((socket) => void socket.pause())
     await using proxy = await open(upstream, lanes)

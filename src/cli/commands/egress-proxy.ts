@@ -93,7 +93,8 @@ const open = async (
     ? { onVerdict: verdictLines(terminal, onFailure) }
     : { logger: await verdictLogger(onFailure) }
   try {
-    return await createEgressProxy({ ...policy, listen: flags.listen, ...told })
+    const { boundBuffers } = await import("../../host/data/socket-buffers.ts")
+    return await createEgressProxy({ ...policy, listen: flags.listen, onDescriptor: boundBuffers, ...told })
   } catch (error) {
     const message = inline(error instanceof Error ? error.message : String(error))
     terminal.say(`caisson: ${message}`)

@@ -24,6 +24,7 @@ export interface StreamHandle {
   setNoDelay?(on: boolean): number
   getsockname?(into: { address?: string; port?: number }): number
   getpeername?(into: { address?: string; port?: number }): number
+  readonly fd?: number
   /** bytes handed over so far, and how many of them have not left this process */
   readonly bytesWritten?: number
   readonly writeQueueSize?: number

@@ -92,6 +92,10 @@ export class Line implements Endpoint {
   get destroyed(): boolean {
     return this.#socket?.destroyed ?? this.#closed
   }
+  get descriptor(): number | undefined {
+    const { fd } = this.#handle
+    return this.#closed || fd === undefined || fd < 0 ? undefined : fd
+  }
   /** something was handed to `write` and has not left this process */
   get draining(): boolean {
     return this.#writing > 0

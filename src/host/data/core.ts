@@ -45,6 +45,7 @@ const makeBackend = async (name: "namespace" | "docker", options: DockerHostOpti
 
 const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> => {
   const { createEgressProxy } = await import("../../egress-proxy/index.ts")
+  const { boundBuffers } = await import("./socket-buffers.ts")
   const { entries, services, private: granted, budgets, readOnlyHttp, substitutions } = policy
   const reached = new Map<string, number>()
   const proxy = await createEgressProxy({
@@ -59,6 +60,7 @@ const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> => {
     budgets,
     readOnlyHttp,
     substitutions,
+    onDescriptor: boundBuffers,
   })
   return {
     serve: (channel) => void proxy.serve(channel),
