@@ -15,7 +15,7 @@ export type Address =
 
 const TEMPLATE = /\$\{[^{}]*\}/g
 /** scheme and authority: up to the first `/`, `?` or `#` behind `://` */
-const AUTHORITY = /^https?:\/\/([^/?#]*)/i
+const AUTHORITY = /^https?:\/\/([^/?#]+)/i
 
 export function readAddress(text: string): Address {
   const no = (message: string): Address => ({ ok: false, message: `\`${shown(text)}\` ${message}` })

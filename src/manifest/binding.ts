@@ -10,6 +10,7 @@ import { createReport, joinPath, shown } from "./diagnostics.ts"
 import type { Report } from "./diagnostics.ts"
 import { isObject, object, texts } from "./fields.ts"
 import { deepFreeze } from "./freeze.ts"
+import { cliOf } from "./kinds/body.ts"
 import type { Diagnostic, DriverContract, Implementation, JsonObject, ToolContract } from "./types.ts"
 import { satisfies } from "./version.ts"
 
@@ -159,11 +160,11 @@ export function checkBinding(driver: DriverContract, entry: Implementation, tool
       `write at most ${attempts}`,
     )
   }
-  if (driver.driverKind === "cli" && entry.cli === undefined) {
+  if (driver.body.kind === "cli" && entry.cli === undefined) {
     report.error(
       "binding-no-argv",
       `${at}.metadata.cli.argv`,
-      `nothing says how \`${driver.cli?.bin ?? "the program"}\` is called for \`${tool.id}\``,
+      `nothing says how \`${cliOf(driver)?.bin ?? "the program"}\` is called for \`${tool.id}\``,
       'add, for example, `metadata: { cli: { argv: [--, "${input.NAME}"] } }`',
     )
   }
@@ -203,7 +204,7 @@ export function checkRevision(before: DriverContract, after: DriverContract): re
     )
   }
   const spawn =
-    after.cli?.sandbox.exec.spawn.filter((name) => before.cli?.sandbox.exec.spawn.includes(name) !== true) ?? []
+    cliOf(after)?.sandbox.exec.spawn.filter((name) => cliOf(before)?.sandbox.exec.spawn.includes(name) !== true) ?? []
   if (before.major === after.major && spawn.length > 0)
     report.warn(
       "spawn-added",

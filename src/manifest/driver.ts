@@ -7,43 +7,25 @@
  */
 import { sourceOf } from "./context.ts"
 import type { Context } from "./context.ts"
-import { checkCredentials, checkEnvLiterals } from "./credentials.ts"
+import { checkCredentials } from "./credentials.ts"
 import { joinPath, nearest, shown } from "./diagnostics.ts"
 import { readEgress } from "./egress-block.ts"
-import {
-  defined,
-  object,
-  objects,
-  optionalNumber,
-  optionalObject,
-  optionalText,
-  text,
-  texts,
-  without,
-} from "./fields.ts"
+import { defined, object, objects, optionalNumber, optionalObject, optionalText, text, texts } from "./fields.ts"
 import { deepFreeze } from "./freeze.ts"
-import { checkArgv, dialect, readCost, readImplementation } from "./implementation.ts"
+import { dialect, readCost, readImplementation } from "./implementation.ts"
 import { mendDriver } from "./driver-mend.ts"
 import { readAuth } from "./kinds/auth.ts"
+import { cliOf, readBody } from "./kinds/body.ts"
 import { readHealth } from "./kinds/health.ts"
 import { splitInstall } from "./kinds/install.ts"
 import { liftRuntime, readEgressBudget, readLimits, readRunner } from "./kinds/runner.ts"
 import { readSetup } from "./kinds/setup.ts"
 import { limits } from "./limits.ts"
 import { compilePattern } from "./pattern.ts"
-import { readSandbox } from "./sandbox.ts"
 import { checkShape, ownSchema } from "./shape.ts"
+import { secretsIn } from "./template-tree.ts"
 import { readRetry } from "./tool.ts"
-import type {
-  CliOutput,
-  CliSpec,
-  DriverContract,
-  DriverKind,
-  Implementation,
-  JsonObject,
-  OutputFormat,
-  VersionCheck,
-} from "./types.ts"
+import type { DriverContract, DriverKind, Implementation, JsonObject, VersionCheck } from "./types.ts"
 import { majorOf, parseRange, rangesMeet } from "./version.ts"
 
 /** Where a driver's front matter came from, when not from DRIVER.md itself. */
@@ -114,36 +96,6 @@ function readVersionCheck(front: JsonObject, context: Context): VersionCheck | u
   }
 }
 
-function readOutput(block: JsonObject): CliOutput {
-  const codes = object(block, "exit_codes")
-  return defined({
-    defaultFormat: (optionalText(block, "default_format") ?? "text") as OutputFormat,
-    jsonFlag: optionalText(block, "json_flag"),
-    jsonFlagArgs: texts(block, "json_flag_args"),
-    exitCodes: Object.fromEntries(Object.keys(codes).map((code) => [code, text(codes, code)])),
-    stream: (optionalText(block, "stream") ?? "stdout") as CliOutput["stream"],
-    errorStream: (optionalText(block, "error_stream") ?? "stderr") as CliOutput["errorStream"],
-  })
-}
-
-function readCliSpec(front: JsonObject, context: Context): CliSpec {
-  const bin = text(front, "bin")
-  if (bin.split("/").includes("..") || bin.endsWith("/"))
-    context.report.error(
-      "path-escape",
-      "bin",
-      `\`${shown(bin)}\` leads elsewhere`,
-      "write a program name, or a path inside the manifest's folder",
-    )
-  checkArgv(texts(front, "bin_args"), "bin_args", context, [bin])
-  return {
-    bin,
-    binArgs: texts(front, "bin_args"),
-    sandbox: readSandbox(object(front, "sandbox"), "sandbox", context.report),
-    output: readOutput(object(front, "output")),
-  }
-}
-
 function readImplements(
   front: JsonObject,
   side: Parameters<typeof readImplementation>[2],
@@ -174,6 +126,19 @@ function readImplements(
 const meet = (a: Implementation, b: Implementation): boolean =>
   (a.major === undefined || b.major === undefined || a.major === b.major) && rangesMeet(a.versionRange, b.versionRange)
 
+/** A secret that a template asks for is one that the driver's login or SECRETS.md gives it. */
+function checkSecrets({ body, implements: entries, auth }: DriverContract, { report }: Context): void {
+  if (auth?.ref !== undefined) return
+  for (const name of secretsIn([body, entries]))
+    if (auth?.state.env.includes(name) !== true)
+      report.warn(
+        "secret-undeclared",
+        "auth.state.env",
+        `\`\${secrets.${shown(name, 60)}}\` is used and nothing declares it; it has no value`,
+        `add \`${shown(name, 60)}\` to \`auth.state.env\`, or name a SECRETS.md in \`auth.ref\``,
+      )
+}
+
 export function readDriver(written: JsonObject, context: Context, from?: Origin): DriverContract | undefined {
   const { report } = context
   const origin = from ?? { written, commands: new Map() }
@@ -186,19 +151,13 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
   const kind = KINDS.find((name) => name === front["kind"])
   if (kind === undefined || !checkShape(`driver-${kind}`, front, report) || !universal) return undefined
   checkKeys(front, kind, context)
-  for (const key of kind === "builtin" ? ["install", "auth", "network"] : []) {
-    if (front[key] !== undefined) report.error("builtin-extra", key, `a builtin driver has no \`${key}\``, "remove it")
-  }
-  const server = optionalObject(front, "server")
-  if (server !== undefined) checkEnvLiterals(object(server, "env"), "server.env", report)
   const sandboxBlock = kind === "cli" ? object(front, "sandbox") : undefined
   const network = readEgress(optionalObject(front, "network"), sandboxBlock, report)
-  const cli = kind === "cli" ? readCliSpec(front, context) : undefined
+  const body = readBody(front, kind, network.egress, context)
   const metadata = object(front, "metadata")
   const runner = readRunner(front["runner"], context)
   const requires = object(front, "requires")
   const version = text(front, "version")
-  const own = knownKeys(kind).own
   const contract: DriverContract = defined({
     kind: "driver" as const,
     id: text(front, "id"),
@@ -206,20 +165,11 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
     description: text(front, "description"),
     version,
     major: majorOf(version),
-    driverKind: kind,
-    implements: readImplements(
-      front,
-      defined({
-        sandbox: cli?.sandbox,
-        egress: network.egress,
-        command: cli === undefined ? undefined : [cli.bin, ...cli.binArgs],
-      }),
-      origin,
-      context,
-    ),
+    body,
+    implements: readImplements(front, { body, egress: network.egress }, origin, context),
     install: install?.methods ?? [],
     versionCheck: readVersionCheck(front, context),
-    auth: readAuth(front, cli, network.egress, context),
+    auth: readAuth(front, cliOf({ body }), network.egress, context),
     ...network,
     region: Array.isArray(front["region"]) ? texts(front, "region") : ["global"],
     regionDeclared: Array.isArray(front["region"]),
@@ -238,16 +188,14 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
     runner,
     limits: readLimits(runner, metadata),
     egressBudget: readEgressBudget(metadata),
-    kindFields: without(
-      front,
-      Object.keys(front).filter((key) => !own.includes(key)),
+    examples: objects(front, "examples").map((each) =>
+      defined({ goal: text(each, "goal"), note: optionalText(each, "note"), cmd: optionalText(each, "cmd") }),
     ),
-    cli,
-    examples: objects(front, "examples"),
     tags: texts(front, "tags"),
     metadata,
     unusable: mended.unusable,
     source: sourceOf(context, origin.written),
   })
+  checkSecrets(contract, context)
   return report.failed ? undefined : deepFreeze(contract)
 }

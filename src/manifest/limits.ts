@@ -51,6 +51,15 @@ export const limits = Object.freeze({
   /** how often at most; a shorter time is raised to these, with a warning */
   healthEveryMs: 10_000,
   refreshEveryMs: 60_000,
+  /** what an MCP server may take to answer */
+  serverWaitMs: 10 * 60_000,
+
+  /** one template, and how deep a tree of them goes */
+  templateLength: 8_192,
+  templateDepth: 32,
+  /** what of a result is taken: length and steps of `response_extract` and the like */
+  extractLength: 512,
+  extractSteps: 32,
 
   egressEntries: 256,
   egressEntryLength: 300,

@@ -7,20 +7,33 @@
  */
 import type { EgressEntry } from "./egress-entry.ts"
 import type { AuthSpec } from "./kinds/auth.ts"
+import type { DriverBody } from "./kinds/body.ts"
+import type { BuiltinCall } from "./kinds/builtin.ts"
+import type { CliCall } from "./kinds/cli.ts"
 import type { GovernanceRule } from "./kinds/governance.ts"
 import type { GrantSet } from "./kinds/grants.ts"
+import type { HttpCall } from "./kinds/http.ts"
 import type { HealthCheck } from "./kinds/health.ts"
 import type { InstallMethod } from "./kinds/install.ts"
+import type { McpCall } from "./kinds/mcp.ts"
 import type { RunnerSpec } from "./kinds/runner.ts"
+import type { SdkCall } from "./kinds/sdk.ts"
 import type { SecretAccess, SecretAudit, SecretExposure } from "./kinds/secret-rules.ts"
 import type { SetupStep } from "./kinds/setup.ts"
 
+export type { TemplateTree } from "./template-tree.ts"
 export type * from "./kinds/auth.ts"
+export type * from "./kinds/body.ts"
+export type * from "./kinds/builtin.ts"
+export type * from "./kinds/cli.ts"
 export type * from "./kinds/governance.ts"
 export type * from "./kinds/grants.ts"
 export type * from "./kinds/health.ts"
+export type * from "./kinds/http.ts"
 export type * from "./kinds/install.ts"
+export type * from "./kinds/mcp.ts"
 export type * from "./kinds/runner.ts"
+export type * from "./kinds/sdk.ts"
 export type * from "./kinds/secret-rules.ts"
 export type * from "./kinds/setup.ts"
 
@@ -122,32 +135,6 @@ export interface VersionCheck {
   readonly timeoutMs: number
 }
 
-/** AIP-29 `sandbox`. Absent parts mean the tightest reading. */
-export interface CliSandbox {
-  readonly fs: { readonly read: readonly string[]; readonly write: readonly string[]; readonly deny: readonly string[] }
-  readonly exec: { readonly allow: boolean; readonly spawn: readonly string[] }
-  readonly env: { readonly pass: readonly string[]; readonly set: Readonly<Record<string, string>> }
-  readonly tty: { readonly required: boolean }
-}
-
-export type OutputFormat = "text" | "json" | "yaml" | "binary"
-export interface CliOutput {
-  readonly defaultFormat: OutputFormat
-  readonly jsonFlag?: string
-  readonly jsonFlagArgs: readonly string[]
-  readonly exitCodes: Readonly<Record<string, string>>
-  readonly stream: "stdout" | "stderr" | "mixed"
-  readonly errorStream: "stdout" | "stderr" | "mixed"
-}
-
-/** The cli half of a driver: from CLI.md or DRIVER.md kind cli. */
-export interface CliSpec {
-  readonly bin: string
-  readonly binArgs: readonly string[]
-  readonly sandbox: CliSandbox
-  readonly output: CliOutput
-}
-
 /** One `implements[]` entry, its tool resolved by the registry later. */
 export interface Implementation {
   /** as written: a path or a registry id */
@@ -167,16 +154,12 @@ export interface Implementation {
   readonly currency?: string
   readonly timeoutMs?: number
   readonly retry?: RetryRule
-  /** kind cli: argv templates (C-4), stdin template, output format */
-  readonly cli?: {
-    readonly argv: readonly string[]
-    readonly stdin?: string
-    readonly outputFormat?: OutputFormat
-    /** narrowing of the driver's sandbox for this tool (C-5); already checked to be narrower */
-    readonly sandbox?: CliSandbox
-    /** narrowing of the driver's egress for this tool (C-5); the effective list, already intersected */
-    readonly egress?: readonly EgressEntry[]
-  }
+  /** how this tool is served by a driver of its kind; at most the one of that kind is there */
+  readonly cli?: CliCall
+  readonly http?: HttpCall
+  readonly mcp?: McpCall
+  readonly sdk?: SdkCall
+  readonly builtin?: BuiltinCall
   readonly metadata: JsonObject
 }
 
@@ -206,7 +189,8 @@ export interface DriverContract {
   readonly description: string
   readonly version: string
   readonly major: number
-  readonly driverKind: DriverKind
+  /** what its kind adds; `body.kind` is the kind */
+  readonly body: DriverBody
   readonly implements: readonly Implementation[]
   readonly install: readonly InstallMethod[]
   readonly versionCheck?: VersionCheck
@@ -239,10 +223,7 @@ export interface DriverContract {
   readonly limits: DriverLimits
   /** what one call may use of the network, from `metadata.egress_budget`; the host's own budgets still cap it */
   readonly egressBudget?: EgressBudgetSpec
-  /** the validated fields of this kind (http: base_url …, mcp: server …, sdk: package …), as written */
-  readonly kindFields: JsonObject
-  readonly cli?: CliSpec
-  readonly examples: readonly JsonObject[]
+  readonly examples: readonly { readonly goal: string; readonly note?: string; readonly cmd?: string }[]
   readonly tags: readonly string[]
   readonly metadata: JsonObject
   /** set when the manifest parsed but can never serve a call; the registry shows it as unavailable */

@@ -174,7 +174,7 @@ describe("define…", () => {
         kind: "cli",
         ...cli,
         implements: [{ tool: "t.one", version: "*" }],
-      }).driverKind,
+      }).body.kind,
     ).toBe("cli")
     expect(defineSecret({ secrets: [{ slug: "a-key", name: "A", description: "d" }] }).secrets).toHaveLength(1)
     expect(defineAction({ schema: "action/v1", id: "a:b", description: "d" }).verb).toBe("b")

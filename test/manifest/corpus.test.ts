@@ -26,7 +26,7 @@ describe.each(["compat", "strict"] as const)("the good corpus in %s mode", (mode
   it("has one of every kind of manifest and of driver", () => {
     const manifests = results.flatMap((r) => (r.ok ? [r.manifest] : []))
     expect(new Set(manifests.map((m) => m.kind))).toEqual(new Set(["tool", "driver", "secrets", "action", "policy"]))
-    expect(new Set(manifests.flatMap((m) => (m.kind === "driver" ? [m.driverKind] : [])))).toEqual(
+    expect(new Set(manifests.flatMap((m) => (m.kind === "driver" ? [m.body.kind] : [])))).toEqual(
       new Set(["cli", "http", "mcp", "sdk", "builtin"]),
     )
     expect(new Set(manifests.flatMap((m) => (m.kind === "policy" ? [m.dialect] : [])))).toEqual(

@@ -185,7 +185,7 @@ describe("CLI.md", () => {
     put("tools/b/TOOL.md", toolFront("", "t.b").replace("version: 1.0.0", "version: 2.3.0"))
     put("CLI.md", cli("{ list: ./tools/a/TOOL.md, remote: { add: ./tools/b/TOOL.md } }"))
     const made = driverOf(found("strict"))
-    expect(made).toMatchObject({ id: "prog", driverKind: "cli", egressFrom: "sandbox.network" })
+    expect(made).toMatchObject({ id: "prog", body: { kind: "cli" }, egressFrom: "sandbox.network" })
     expect(made.implements.map((e) => [e.tool, e.versionRange, e.cli?.argv])).toEqual([
       ["t.a", "^1.0.0", ["list"]],
       ["t.b", "^2.3.0", ["remote", "add"]],

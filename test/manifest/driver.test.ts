@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest"
+import { cliOf } from "../../src/manifest/kinds/body.ts"
 import { limits } from "../../src/manifest/limits.ts"
 import { asDriver, cliFront, errors, load, warnings } from "./from-text.ts"
 
@@ -10,7 +11,7 @@ const sandbox = (inner: string): string =>
 describe("DRIVER.md of kind cli", () => {
   it("reads absent parts as the tightest", () => {
     const made = asDriver(driver({ sandbox: "{ fs: {}, exec: { allow: false } }" }, "strict"))
-    expect(made.cli?.sandbox).toEqual({
+    expect(cliOf(made)?.sandbox).toEqual({
       fs: { read: [], write: [], deny: [] },
       exec: { allow: false, spawn: [] },
       env: { pass: [], set: {} },
@@ -23,7 +24,7 @@ describe("DRIVER.md of kind cli", () => {
       regionDeclared: false,
       limits: {},
     })
-    expect(made.cli?.output).toMatchObject({ defaultFormat: "text", stream: "stdout", errorStream: "stderr" })
+    expect(cliOf(made)?.output).toMatchObject({ defaultFormat: "text", stream: "stdout", errorStream: "stderr" })
   })
 
   it.each([
@@ -252,7 +253,7 @@ describe("DRIVER.md of kind cli", () => {
   it("ignores values for what the host builds itself, and says so (C-49)", () => {
     const result = driver({ sandbox: "{ fs: {}, exec: { allow: false }, env: { set: { PATH: /evil, LC_ALL: C } } }" })
     expect(warnings(result)).toEqual(["env-from-host @ sandbox.env.set.PATH"])
-    expect(asDriver(result).cli?.sandbox.env.set).toEqual({ LC_ALL: "C" })
+    expect(cliOf(asDriver(result))?.sandbox.env.set).toEqual({ LC_ALL: "C" })
   })
 })
 
@@ -260,9 +261,9 @@ describe("DRIVER.md of other kinds", () => {
   const http = (extra: string): string =>
     `name: H\nid: h-one\ndescription: d\nversion: 1.0.0\nkind: http\nimplements: [{ tool: t.one, version: ^1.0.0, metadata: { http: { endpoint: /x } } }]\n${extra}`
   it("derives base_url from the only exact host in compat mode", () => {
-    expect(asDriver(load("DRIVER.md", http("network: { egress: ['api.one.test:8443'] }"))).kindFields["base_url"]).toBe(
-      "https://api.one.test:8443",
-    )
+    expect(asDriver(load("DRIVER.md", http("network: { egress: ['api.one.test:8443'] }"))).body).toMatchObject({
+      http: { base: { origin: "https://api.one.test:8443", host: "api.one.test", port: 8443, secure: true, path: "" } },
+    })
     expect(asDriver(load("DRIVER.md", http("network: { egress: [api.one.test] }"))).unusable).toBeUndefined()
   })
   it.each(["[a.test, b.test]", '["*.a.test"]', "[]"])(

@@ -12,7 +12,7 @@ import { availabilityJson, availabilityText, type ListFlags, named, unloadedJson
 const asJson = ({ contract, availability }: DriverListing): object => ({
   id: contract.id,
   version: contract.version,
-  kind: contract.driverKind,
+  kind: contract.body.kind,
   description: contract.description,
   tools: contract.implements.map((entry) => entry.tool),
   egress: contract.egress.map((entry) => entry.text),
@@ -33,7 +33,7 @@ const showAll = (drivers: readonly DriverListing[], terminal: Terminal): void =>
   const paint = terminal.paintResult
   const rows = drivers.map(({ contract, availability }) => [
     paint.bold(inline(`${contract.id}@${contract.major}`)),
-    contract.driverKind,
+    contract.body.kind,
     contract.egress.length === 0 ? "none" : contract.egress.map((entry) => inline(entry.text)).join(" "),
     availabilityText(availability, paint),
   ])

@@ -60,7 +60,7 @@ export const toolRows = (tool: ToolContract): readonly Row[] => [
 export const driverRows = (driver: DriverContract): readonly Row[] => [
   ["name", inline(driver.name)],
   ["about", inline(driver.description)],
-  ["kind", driver.driverKind],
+  ["kind", driver.body.kind],
   [
     "serves",
     words(

@@ -4,6 +4,7 @@
  * Guarantees: a driver that passes can be sealed as far as its own words go; one that does not is dropped from the
  * route and shown as unavailable, with what to change. Pure. Does not: ask the machine; the sandbox does.
  */
+import { cliOf } from "../../manifest/kinds/body.ts"
 import { parseGlob } from "../../manifest/globs.ts"
 import type { DriverContract } from "../../manifest/types.ts"
 import { sealPaths } from "./seal-paths.ts"
@@ -32,8 +33,8 @@ const badRunner = ({ id, runner }: DriverContract): Unenforceable | undefined =>
 }
 
 /** A pattern that the sandbox could not read must not be passed over: it may be the one that hides something. */
-const badPattern = ({ cli, auth, implements: entries, source }: DriverContract): Unenforceable | undefined => {
-  const sandboxes = [cli?.sandbox, ...entries.map((entry) => entry.cli?.sandbox)]
+const badPattern = ({ body, auth, implements: entries, source }: DriverContract): Unenforceable | undefined => {
+  const sandboxes = [cliOf({ body })?.sandbox, ...entries.map((entry) => entry.cli?.sandbox)]
   for (const sandbox of sandboxes) {
     if (sandbox === undefined) continue
     const { read, write, deny, keep } = sealPaths(sandbox.fs, auth?.state.paths ?? [])

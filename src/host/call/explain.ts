@@ -5,6 +5,7 @@
  * Where such a call would fail, the report carries that failure.
  * Values that the operator's config passes to tools are not shown.
  */
+import { cliOf } from "../../manifest/kinds/body.ts"
 import { isOperator } from "../access/caller.ts"
 import { callErrorOf, type Failure } from "../invoke/failure.ts"
 import type { SandboxProfile } from "../../sandbox/backend.ts"
@@ -23,7 +24,7 @@ const hidden = "(from the operator's env)"
 /** The command line as the driver writes it, for a call whose input is not there yet. */
 const templatesOf = (signedIn: SignedIn): readonly string[] => [
   signedIn.program.name,
-  ...(signedIn.driver.contract.cli?.binArgs ?? []),
+  ...(cliOf(signedIn.driver.contract)?.binArgs ?? []),
   ...(signedIn.route.implementation.cli?.argv ?? []),
 ]
 

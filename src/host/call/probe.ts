@@ -5,6 +5,7 @@
  * Guarantees: the program sees less than in a call, never more. A machine that cannot seal it says so instead of
  * running it. So many run at once and no more, and each is answered within a fixed time, waiting included.
  */
+import { cliOf } from "../../manifest/kinds/body.ts"
 import { mkdtemp, rm } from "node:fs/promises"
 import { join } from "node:path"
 import type { SandboxBackend, SandboxProfile } from "../../sandbox/backend.ts"
@@ -20,7 +21,7 @@ const profileFor = ({ driver, program, spawn, timeoutMs }: ProbeRequest): Sandbo
   const programs: Record<string, string> = {}
   for (const each of [program, ...others.map(([, other]) => other)]) Object.assign(programs, interpretersOf(each))
   for (const [name, other] of others) programs[name] = other.bundle === undefined ? other.found : other.path
-  const exec = driver.cli?.sandbox.exec
+  const exec = cliOf(driver)?.sandbox.exec
   const bundle = program.bundle ?? others.find(([, other]) => other.bundle !== undefined)?.[1].bundle
   return {
     executables: {
@@ -31,7 +32,7 @@ const profileFor = ({ driver, program, spawn, timeoutMs }: ProbeRequest): Sandbo
     },
     view: { read: ["**"], deny: [] },
     write: [],
-    env: sealEnv({ pass: [], set: driver.cli?.sandbox.env.set ?? {} }, {}, false, undefined).env,
+    env: sealEnv({ pass: [], set: cliOf(driver)?.sandbox.env.set ?? {} }, {}, false, undefined).env,
     tty: false,
     network: "none",
     limits: { ...defaultLimits, wallMs: timeoutMs },

@@ -20,13 +20,13 @@ export const runsKind = (kind: string): boolean => kind === "cli"
 export const unservedKind = (driver: RegisteredDriver): DriverAvailability => ({
   available: false,
   code: "tool_unavailable",
-  reason: `this host does not run ${driver.contract.driverKind} drivers yet`,
+  reason: `this host does not run ${driver.contract.body.kind} drivers yet`,
   fix: "register a driver of kind cli for the tool",
 })
 
 export const availabilityOf = async (core: HostCore, driver: RegisteredDriver): Promise<DriverAvailability> => {
   if (driver.refusal !== undefined) return { available: false, ...driver.refusal }
-  if (!runsKind(driver.contract.driverKind)) return unservedKind(driver)
+  if (!runsKind(driver.contract.body.kind)) return unservedKind(driver)
   const found = await core.availability(driver)
   const refused = found.available ? unenforceable(driver.contract) : undefined
   if (refused === undefined) return found

@@ -5,6 +5,7 @@
  * frozen and its digest goes into the receipt. What is declared and cannot be enforced here ends the call before
  * anything runs. The command line is built without a shell.
  */
+import { cliOf } from "../../manifest/kinds/body.ts"
 import { createHash } from "node:crypto"
 import { digestOf } from "../../manifest/digest.ts"
 import { deepFreeze } from "../../manifest/freeze.ts"
@@ -98,7 +99,7 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
   } = signedIn
   const refused = unenforceable(contract)
   if (refused !== undefined) return unavailable(refused.control, refused.reason, refused.fix)
-  const { cli } = contract
+  const cli = cliOf(contract)
   if (cli === undefined) return unavailable("cli", `${contract.id} has no command to run`, "give the driver a `bin`")
   const sandbox = implementation.cli?.sandbox ?? cli.sandbox
   const entries = egressOf(core, signedIn)

@@ -6,6 +6,7 @@
  * apt sources and nothing else. With `rootfs: host` nothing is ever built.
  * Assumes: the base image's distribution is served by the mirrors that this machine uses.
  */
+import { cliOf } from "../../manifest/kinds/body.ts"
 import { readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { type EgressEntry, parseEgressEntry } from "../../manifest/egress-entry.ts"
@@ -50,7 +51,7 @@ export const mirrorsOf = (apt = "/etc/apt"): readonly EgressEntry[] => {
 export const packagesFor = (drivers: Registry["drivers"], executables: Executables): readonly string[] => {
   const names = new Set([basename(executables.program), ...Object.keys(executables.spawn)])
   const packages = drivers
-    .filter(({ contract }) => contract.cli !== undefined && names.has(basename(contract.cli.bin)))
+    .filter(({ contract }) => names.has(basename(cliOf(contract)?.bin ?? "")))
     .flatMap(({ contract }) =>
       contract.install.flatMap((each) => (each.usable && each.method === "apt" ? [each.package] : [])),
     )

@@ -4,6 +4,7 @@
  * Guarantees: a driver can only name codes that a tool may end with; a word that is none of them becomes the driver's
  * own `domain:code`, so that no program can make the host report a violation or a fault of its own.
  */
+import { cliOf } from "../../manifest/kinds/body.ts"
 import type { DriverContract } from "../../manifest/types.ts"
 import type { ReasonCode } from "../reasons.ts"
 import { isReasonCode } from "./failure.ts"
@@ -38,7 +39,7 @@ const reserved: Readonly<Record<number, string>> = {
 
 /** What the driver's `exit_codes` calls this exit. */
 export const exitWord = (driver: DriverContract, exitCode: number): string | undefined => {
-  const codes = driver.cli?.output.exitCodes ?? {}
+  const codes = cliOf(driver)?.output.exitCodes ?? {}
   return Object.hasOwn(codes, String(exitCode)) ? codes[String(exitCode)] : undefined
 }
 

@@ -14,9 +14,6 @@ export const maxArgvBytes = 1_048_576
 /** Arguments of one command. Beyond: `input_invalid`. */
 export const maxArgvElements = 16_384
 
-/** Characters of one template. Beyond: manifest error. */
-export const maxTemplateChars = 8_192
-
 /** Bytes of a workspace path and of one of its segments, as the kernel has them. Beyond: `input_invalid`. */
 export const maxPathBytes = 4_095
 export const maxPathSegmentBytes = 255

@@ -5,6 +5,7 @@
  * code and a bounded tail of its error stream. Outputs that the driver drops are not in the value.
  * Assumes: a plain exit; other endings are `error-map.ts`. Does not: validate against `outputs`, redact secrets.
  */
+import { cliOf } from "../../manifest/kinds/body.ts"
 import type {
   CliOutput,
   DriverContract,
@@ -60,7 +61,7 @@ const exitFailure = (driver: DriverContract, rules: CliOutput, exited: ExitedPro
   return {
     ok: false,
     code: meaning.code,
-    message: `\`${driver.cli?.bin ?? driver.id}\` exited with ${exited.exitCode}${said}`,
+    message: `\`${cliOf(driver)?.bin ?? driver.id}\` exited with ${exited.exitCode}${said}`,
     details: { exit_code: exited.exitCode, meaning: meaning.word, stderr: tail(pick(rules.errorStream, exited)) },
   }
 }
@@ -82,7 +83,7 @@ export const interpretOutput = (
   { tool, driver, implementation, format }: OutputRules,
   exited: ExitedProgram,
 ): ParsedOutput => {
-  const rules = driver.cli?.output ?? defaults
+  const rules = cliOf(driver)?.output ?? defaults
   const failure = exitFailure(driver, rules, exited)
   if (failure !== undefined) return failure
   const parsed = parseOutput(format, tool.outputs, {

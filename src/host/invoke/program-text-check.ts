@@ -11,7 +11,7 @@ import { type ProgramText, programTexts, type Word } from "../../manifest/progra
 import type { Diagnostic } from "../../manifest/types.ts"
 import type { Element, Piece, ValuePiece } from "./template-check.ts"
 import type { ArgvProgram, StdinProgram, TemplatePlace } from "./template.ts"
-import { pathText } from "./template-parse.ts"
+import { pathText } from "../../manifest/template.ts"
 
 interface Argument extends Word {
   readonly free?: ValuePiece

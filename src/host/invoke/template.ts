@@ -12,7 +12,7 @@ import type { Failure } from "./failure.ts"
 import { maxArgumentBytes, maxArgvBytes, maxArgvElements } from "./limits.ts"
 import { isObject } from "./schema-path.ts"
 import { checkTemplate, type Element, type Piece, type TemplateScope, type ValuePiece } from "./template-check.ts"
-import { parseTemplate, pathText, type TemplatePath } from "./template-parse.ts"
+import { parseTemplate, pathText, type TemplatePath } from "../../manifest/template.ts"
 
 export type { TemplateScope } from "./template-check.ts"
 

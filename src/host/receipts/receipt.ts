@@ -179,7 +179,7 @@ const routedFacts = (progress: Progress, ran: JsonObject | undefined): JsonObjec
   } = progress
   const { type: _type, ...resolved } = route.audit
   return {
-    driver: { id: contract.id, version: contract.version, kind: contract.driverKind, digest: contract.source.digest },
+    driver: { id: contract.id, version: contract.version, kind: contract.body.kind, digest: contract.source.digest },
     program: {
       path: program.path.toWellFormed(),
       ...(programVersion === undefined ? {} : { version: programVersion }),

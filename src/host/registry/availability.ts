@@ -6,6 +6,7 @@
  * checked again. A check that ran out of time is remembered for a while, one that could not run never. What is not known is unavailable.
  * Does not: install (that is asked for by a person), judge login state.
  */
+import { cliOf } from "../../manifest/kinds/body.ts"
 import { createHash } from "node:crypto"
 import path from "node:path"
 import type { DriverContract, DriverKind, VersionCheck } from "../../manifest/types.ts"
@@ -73,7 +74,7 @@ const prepareProbe = (
   env: Readonly<Record<string, string>>,
   folders: readonly string[],
 ): Prepared => {
-  const bin = driver.cli?.bin ?? program.name
+  const bin = cliOf(driver)?.bin ?? program.name
   const split = splitWords(check.cmd, env)
   const isOwn = (word: string): boolean =>
     word === bin || word === program.found || path.basename(word) === program.name
@@ -173,21 +174,22 @@ export const createAvailability = ({
     if (refusal !== undefined) return unavailable(refusal.code, refusal.reason, refusal.fix)
     if (contract.unusable !== undefined)
       return unavailable("tool_unavailable", contract.unusable, "run `caisson validate` on the driver")
-    if (!kinds.includes(contract.driverKind) || contract.cli === undefined) {
+    const cli = cliOf(contract)
+    if (!kinds.includes(contract.body.kind) || cli === undefined) {
       return unavailable(
         "tool_unavailable",
-        `this host does not run drivers of kind ${contract.driverKind}`,
+        `this host does not run drivers of kind ${contract.body.kind}`,
         `register a driver of kind ${kinds.join(" or ")}`,
       )
     }
     const unmet = unmetRequirement(contract, machine)
     if (unmet !== undefined) return unavailable("tool_unavailable", unmet, "register a driver for this machine")
-    const located = locate(contract, contract.cli.bin, folders)
+    const located = locate(contract, cli.bin, folders)
     if (!located.ok) return unavailable("tool_unavailable", located.reason, installFix(contract))
     const { program } = located
     const check = contract.versionCheck
     if (check === undefined) return { available: true, program }
-    const prepared = prepareProbe(contract, check, program, env?.(contract) ?? contract.cli.sandbox.env.set, folders)
+    const prepared = prepareProbe(contract, check, program, env?.(contract) ?? cli.sandbox.env.set, folders)
     if (!prepared.ok) return unavailable("tool_unavailable", prepared.reason, prepared.fix)
     const checked = await versionOf(keyOf(contract, program, prepared.request), prepared.request, check)
     if (!checked.ok) return unavailable("tool_unavailable", checked.reason, checked.fix)

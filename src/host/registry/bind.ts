@@ -5,6 +5,7 @@
  * compiled; one entry that does not hold refuses the whole driver (AIP-30 §5), with the first error as the reason and
  * all of them as diagnostics. Pure.
  */
+import { cliOf } from "../../manifest/kinds/body.ts"
 import { checkEntry } from "../../manifest/binding.ts"
 import type { Diagnostic, DriverContract, Implementation, ToolContract } from "../../manifest/types.ts"
 import { satisfies } from "../../manifest/version.ts"
@@ -31,7 +32,7 @@ const unknownTransforms = (driver: DriverContract, index: number): readonly Diag
     const message = `there is no transform \`${transform}\``
     return [
       {
-        severity: driver.driverKind === "cli" ? "error" : "warning",
+        severity: driver.body.kind === "cli" ? "error" : "warning",
         rule: "unknown-transform",
         file: driver.source.file,
         path: `implements[${index}].mapping.${key}`,
@@ -48,7 +49,7 @@ const compileEntry = (
   implementation: Implementation,
 ): { binding: Binding; diagnostics: readonly Diagnostic[] } => {
   const binding: Binding = { tool, implementation }
-  if (driver.driverKind !== "cli") return { binding, diagnostics: [] }
+  if (driver.body.kind !== "cli") return { binding, diagnostics: [] }
   const scope: TemplateScope = {
     inputs: tool.inputs,
     mapping: implementation.mapping,
@@ -61,7 +62,7 @@ const compileEntry = (
   const argv = compileArgv(implementation.cli?.argv ?? [], scope, place("argv"))
   const text = implementation.cli?.stdin
   const stdin = text === undefined ? undefined : compileStdin(text, scope, place("stdin"))
-  const command = [driver.cli?.bin ?? driver.id, ...(driver.cli?.binArgs ?? [])]
+  const command = [cliOf(driver)?.bin ?? driver.id, ...(cliOf(driver)?.binArgs ?? [])]
   const code = argv.ok
     ? checkProgramText(command, argv.program, stdin?.ok === true ? stdin.program : undefined, {
         argv: place("argv"),

@@ -4,6 +4,7 @@
  * Guarantees: a command is only suggested when its package name is a plain word, so that pasting it runs nothing else.
  * Does not: install anything.
  */
+import { cliOf } from "../../manifest/kinds/body.ts"
 import type { DriverContract, InstallMethod } from "../../manifest/types.ts"
 
 const commands: Readonly<Record<string, (name: string) => string>> = {
@@ -30,7 +31,7 @@ export const installFix = (driver: DriverContract): string => {
   )
   if (command !== undefined) return `run \`${command}\``
   const vendored = driver.install.some((each) => each.method === "vendored")
-  const bin = driver.cli?.bin ?? driver.id
+  const bin = cliOf(driver)?.bin ?? driver.id
   return vendored
     ? `put \`${bin}\` where the driver's \`vendored\` path says, executable`
     : `install \`${bin}\` into /usr/local/bin or by your package manager`

@@ -6,7 +6,7 @@
  */
 import type { JsonObject, JsonValue } from "../../manifest/types.ts"
 import type { Element, Piece } from "../invoke/template-check.ts"
-import type { TemplatePath } from "../invoke/template-parse.ts"
+import type { TemplatePath } from "../../manifest/template.ts"
 import type { Binding } from "../registry/types.ts"
 
 const piecesOf = (element: Element): readonly Piece[] => (element.type === "one" ? element.pieces : [])

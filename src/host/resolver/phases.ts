@@ -63,9 +63,9 @@ const asCandidate = (driver: RegisteredDriver, input: ResolveInput): Candidate |
     }
   }
   const { forbid, requireKind } = tool.driverConstraints
-  if (forbid.includes(contract.driverKind))
-    return { drop: { code: "kind_forbidden", reason: `the contract forbids drivers of kind ${contract.driverKind}` } }
-  if (requireKind.length > 0 && !requireKind.includes(contract.driverKind)) {
+  if (forbid.includes(contract.body.kind))
+    return { drop: { code: "kind_forbidden", reason: `the contract forbids drivers of kind ${contract.body.kind}` } }
+  if (requireKind.length > 0 && !requireKind.includes(contract.body.kind)) {
     return {
       drop: { code: "kind_not_allowed", reason: `the contract asks for a driver of kind ${requireKind.join(" or ")}` },
     }

@@ -89,9 +89,8 @@ const criteria: readonly Criterion[] = [
   },
   {
     compare: (a, b) =>
-      order(kindOrder.indexOf(a.driver.contract.driverKind), kindOrder.indexOf(b.driver.contract.driverKind)),
-    text: (winner, loser) =>
-      `kind ${winner.driver.contract.driverKind} comes before ${loser.driver.contract.driverKind}`,
+      order(kindOrder.indexOf(a.driver.contract.body.kind), kindOrder.indexOf(b.driver.contract.body.kind)),
+    text: (winner, loser) => `kind ${winner.driver.contract.body.kind} comes before ${loser.driver.contract.body.kind}`,
   },
   {
     compare: (a, b, { health }) => order(passedAt(health.get(b.driver.key)), passedAt(health.get(a.driver.key))),

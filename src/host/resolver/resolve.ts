@@ -51,7 +51,7 @@ const costFields = (each: Pick<Candidate, "driver"> & Partial<Candidate>): Parti
 
 const rowOf = (each: Pick<Candidate, "driver"> & Partial<Candidate>, phase: RoutePhase, reason: string): RouteRow => ({
   driver: each.driver.key,
-  kind: each.driver.contract.driverKind,
+  kind: each.driver.contract.body.kind,
   phase,
   reason,
   ...costFields(each),
@@ -104,7 +104,7 @@ const auditOf = (input: ResolveInput, { alive, dropped }: Routed, selected: Cand
         ? null
         : {
             provider_id: selected.driver.key,
-            kind: selected.driver.contract.driverKind,
+            kind: selected.driver.contract.body.kind,
             cost_units_per_call: declaredCost(selected) ?? null,
           },
   }

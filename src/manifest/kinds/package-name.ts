@@ -17,7 +17,7 @@ const WORD = "[A-Za-z0-9][A-Za-z0-9+._-]*"
 const VERSION = "[A-Za-z0-9*^~<>=!][A-Za-z0-9*^~<>=!.,+_-]*"
 /** group 1: the name, group 2: the version */
 const FORMS: Readonly<Record<PackageMethod, RegExp>> = {
-  apt: /^([a-z0-9][a-z0-9+.-]+(?::[a-z0-9]+)?)(?:=([A-Za-z0-9.+:~-]+))?$/,
+  apt: /^([a-z0-9][a-z0-9+.-]+(?::[a-z0-9]+)?)(?:=([A-Za-z0-9][A-Za-z0-9.+:~-]*))?$/,
   dnf: new RegExp(`^(${WORD})$`),
   pacman: new RegExp(`^((?:${WORD}/)?${WORD})$`),
   choco: new RegExp(`^(${WORD})$`),

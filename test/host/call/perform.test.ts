@@ -368,7 +368,9 @@ describe("a call", () => {
 
   it("with output that is not what the contract promises commits nothing", async () => {
     const tool = toolOf({ outputs: { type: "object", properties: { n: { type: "integer" } }, required: ["n"] } })
-    const json = driverOf({ cli: { ...cliSpec, output: { ...cliSpec.output, defaultFormat: "json" } } })
+    const json = driverOf({
+      body: { kind: "cli", cli: { ...cliSpec, output: { ...cliSpec.output, defaultFormat: "json" } } },
+    })
     const scene = (stdout: string): Scene => ({ tool, drivers: [json], runs: [{ stdout, effects: [note] }] })
     expect((await tell(scene('{"n":"x"}'))).envelope).toMatchObject({ error: { code: "output_invalid" } })
     expect((await tell(scene("{"))).envelope).toMatchObject({ error: { code: "output_parse_failed" } })
@@ -405,7 +407,7 @@ describe("a call", () => {
 describe("retries", () => {
   const retry = { maxAttempts: 3, backoff: "fixed", initialMs: 1 } as const
   const codes = driverOf({
-    cli: { ...cliSpec, output: { ...cliSpec.output, exitCodes: { "7": "rate_limited" } } },
+    body: { kind: "cli", cli: { ...cliSpec, output: { ...cliSpec.output, exitCodes: { "7": "rate_limited" } } } },
   })
 
   it("repeat a retryable failure of a call that may be repeated, each time from the start", async () => {
@@ -459,7 +461,10 @@ describe("a receipt", () => {
         async ([text, context, env, out, err], code) => {
           const drivers = [
             driverOf({
-              cli: { ...cliSpec, sandbox: { ...cliSpec.sandbox, env: { pass: ["A_KEY"], set: {} } } },
+              body: {
+                kind: "cli",
+                cli: { ...cliSpec, sandbox: { ...cliSpec.sandbox, env: { pass: ["A_KEY"], set: {} } } },
+              },
             }),
           ]
           const { receipt, place } = await tell({

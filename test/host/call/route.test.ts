@@ -1,3 +1,4 @@
+import { bodyOf } from "../resolver/contracts.ts"
 import { rmSync } from "node:fs"
 import { afterEach, describe, expect, it } from "vitest"
 import {
@@ -38,7 +39,7 @@ describe("route", () => {
   })
 
   it("says of other kinds that this host does not run them", async () => {
-    const found = await routed(place({ drivers: [driverOf({ driverKind: "http" })] }))
+    const found = await routed(place({ drivers: [driverOf({ body: bodyOf("http") })] }))
     expect(found).toMatchObject({
       ok: false,
       code: "tool_unavailable",

@@ -159,12 +159,15 @@ describe("seal", () => {
     try {
       const drivers = [
         driverOf({
-          cli: cliOf({
-            env: {
-              pass: ["CAISSON_TEST_LEAK", "EDITOR_NAME", "HOME", "PATH", "TZ"],
-              set: { EDITOR_NAME: "forced", PATH: "/evil", HTTP_PROXY: "http://evil" },
-            },
-          }),
+          body: {
+            kind: "cli",
+            cli: cliOf({
+              env: {
+                pass: ["CAISSON_TEST_LEAK", "EDITOR_NAME", "HOME", "PATH", "TZ"],
+                set: { EDITOR_NAME: "forced", PATH: "/evil", HTTP_PROXY: "http://evil" },
+              },
+            }),
+          },
         }),
       ]
       const sealed = value(
@@ -191,7 +194,7 @@ describe("seal", () => {
     const drivers = [
       driverOf({
         egress: egress("api.good.test"),
-        cli: cliOf({ env: { pass: [], set: { HTTPS_PROXY: "http://evil", no_proxy: "*" } } }),
+        body: { kind: "cli", cli: cliOf({ env: { pass: [], set: { HTTPS_PROXY: "http://evil", no_proxy: "*" } } }) },
       }),
     ]
     const { env } = await profileOf({ drivers })
@@ -199,7 +202,9 @@ describe("seal", () => {
   })
 
   it("resolves spawn names to fixed paths, leaves absent ones out and says so", async () => {
-    const drivers = [driverOf({ cli: cliOf({ exec: { allow: true, spawn: ["git", "nosuch"] } }) })]
+    const drivers = [
+      driverOf({ body: { kind: "cli", cli: cliOf({ exec: { allow: true, spawn: ["git", "nosuch"] } }) } }),
+    ]
     const sealed = value(await sealedOf(place({ drivers })))
     expect(sealed.profile.executables).toEqual({
       program: "/usr/bin/scribe",
@@ -211,7 +216,7 @@ describe("seal", () => {
   })
 
   it("gives no child processes, whatever spawn lists, unless exec is allowed", async () => {
-    const drivers = [driverOf({ cli: cliOf({ exec: { allow: false, spawn: ["git"] } }) })]
+    const drivers = [driverOf({ body: { kind: "cli", cli: cliOf({ exec: { allow: false, spawn: ["git"] } }) } })]
     expect((await profileOf({ drivers })).executables).toMatchObject({ children: false, spawn: {} })
   })
 
@@ -233,7 +238,12 @@ describe("seal", () => {
 
   it("keeps driver state apart from the workspace, one folder for each driver, workspace and user", async () => {
     const drivers = [
-      driverOf({ cli: cliOf({ fs: { read: ["**"], write: ["notes/**", "~/.config/scribe/**"], deny: ["**/.env"] } }) }),
+      driverOf({
+        body: {
+          kind: "cli",
+          cli: cliOf({ fs: { read: ["**"], write: ["notes/**", "~/.config/scribe/**"], deny: ["**/.env"] } }),
+        },
+      }),
     ]
     const here = place({ drivers })
     const alice = value(await sealedOf(here)).profile
@@ -303,7 +313,7 @@ describe("seal", () => {
     ],
     [
       "a pattern that cannot be read",
-      { cli: cliOf({ fs: { read: ["**"], write: [], deny: ["a/../b"] } }) },
+      { body: { kind: "cli", cli: cliOf({ fs: { read: ["**"], write: [], deny: ["a/../b"] } }) } },
       "a pattern of `sandbox.fs` cannot be used",
     ],
   ] satisfies [string, Partial<DriverContract>, string][])(

@@ -30,7 +30,7 @@ it("a layer has the apt packages of the drivers whose programs the call may run"
   const driver = (bin: string, ...install: readonly [method: string, name: string, usable?: boolean][]) =>
     ({
       contract: {
-        cli: { bin },
+        body: { kind: "cli", cli: { bin } },
         install: install.map(([method, name, usable = true]) => ({ method, usable, package: name })),
       },
     }) as unknown as RegisteredDriver

@@ -28,7 +28,9 @@ const base: CliOutput = {
 }
 const driverWith = (output: Partial<CliOutput> = {}, over: Partial<DriverContract> = {}): DriverContract => {
   const driver = cliDriverOf("gh", over)
-  return driver.cli === undefined ? driver : { ...driver, cli: { ...driver.cli, output: { ...base, ...output } } }
+  const { body } = driver
+  if (body.kind !== "cli") return driver
+  return { ...driver, body: { kind: "cli", cli: { ...body.cli, output: { ...base, ...output } } } }
 }
 const anyObject: JsonSchema = { type: "object" }
 const anyText: JsonSchema = { type: "string" }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { bindDriver } from "../../../src/host/registry/bind.ts"
-import type { Diagnostic } from "../../../src/manifest/types.ts"
+import type { DriverContract, Diagnostic } from "../../../src/manifest/types.ts"
 import { cliDriverOf, entryOf, toolOf } from "../resolver/contracts.ts"
 
 const tool = toolOf({
@@ -22,10 +22,10 @@ const tool = toolOf({
 const found = (command: string, argv: readonly string[], stdin?: string): readonly Diagnostic[] => {
   const [bin = "", ...binArgs] = command.split(" ")
   const plain = cliDriverOf("d")
-  if (plain.cli === undefined) throw new Error("no cli")
-  const driver = {
+  if (plain.body.kind !== "cli") throw new Error("no cli")
+  const driver: DriverContract = {
     ...plain,
-    cli: { ...plain.cli, bin, binArgs },
+    body: { kind: "cli", cli: { ...plain.body.cli, bin, binArgs } },
     implements: [entryOf({ cli: { argv, ...(stdin === undefined ? {} : { stdin }) } })],
   }
   return bindDriver(driver, [tool]).diagnostics.filter((each) =>

@@ -15,7 +15,7 @@ import type {
   RegisteredDriver,
 } from "../../../src/host/registry/types.ts"
 import type { DriverContract, InstallMethod } from "../../../src/manifest/types.ts"
-import { cliDriverOf, driverOf, registered } from "../resolver/contracts.ts"
+import { bodyOf, cliDriverOf, driverOf, registered } from "../resolver/contracts.ts"
 
 let root = ""
 let bin = ""
@@ -58,7 +58,7 @@ const withBin = (name: string, over: Partial<DriverContract> = {}): RegisteredDr
   return registered({
     ...contract,
     source,
-    ...(contract.cli === undefined ? {} : { cli: { ...contract.cli, bin: name } }),
+    body: bodyOf("cli", name),
   })
 }
 

@@ -3,7 +3,7 @@ import { buildRegistry, type SnapshotOptions } from "../../../src/host/registry/
 import { resolve } from "../../../src/host/resolver/resolve.ts"
 import type { Registry } from "../../../src/host/registry/types.ts"
 import type { Diagnostic, DriverContract, LoadResult, Manifest, ToolContract } from "../../../src/manifest/types.ts"
-import { cliDriverOf, driverOf, entryOf, toolOf } from "../resolver/contracts.ts"
+import { bodyOf, cliDriverOf, driverOf, entryOf, toolOf } from "../resolver/contracts.ts"
 
 const loaded = (manifest: Manifest, diagnostics: readonly Diagnostic[] = []): LoadResult => ({
   ok: true,
@@ -348,11 +348,11 @@ describe("a second manifest folder", () => {
 
   it("adds drivers that are candidates behind the vouched ones at equal cost, whatever their id and kind", () => {
     const plain = toolOf({ costClass: "trivial" })
-    const mine = driverOf("zz", { driverKind: "mcp" })
+    const mine = driverOf("zz", { body: bodyOf("mcp") })
     const registry = folders(
       own(loaded(plain), loaded(mine)),
       theirs(
-        loaded(driverOf("aa", { driverKind: "http" })),
+        loaded(driverOf("aa", { body: bodyOf("http") })),
         loaded(driverOf("cheap", { costUnitsPerCall: 0 })),
         loaded(
           driverOf("zz", {

@@ -1,5 +1,6 @@
 /** Frozen contracts for tests, made by hand so that each test names only what it is about. */
 import {
+  type DriverBody,
   type DriverContract,
   type DriverKind,
   type Implementation,
@@ -54,6 +55,51 @@ export const entryOf = (over: Partial<Implementation> = {}): Implementation => (
   ...over,
 })
 
+/** What a driver of this kind is made of, as little as there can be. */
+export const bodyOf = (kind: DriverKind, bin = "prog"): DriverBody => {
+  switch (kind) {
+    case "cli":
+      return {
+        kind,
+        cli: {
+          bin,
+          binArgs: [],
+          sandbox: {
+            fs: { read: [], write: [], deny: [] },
+            exec: { allow: false, spawn: [] },
+            env: { pass: [], set: {} },
+            tty: { required: false },
+          },
+          output: { defaultFormat: "text", jsonFlagArgs: [], exitCodes: {}, stream: "stdout", errorStream: "stderr" },
+        },
+      }
+    case "http":
+      return {
+        kind,
+        http: {
+          base: { origin: "https://api.test", host: "api.test", port: 443, secure: true, path: "" },
+          defaultHeaders: [],
+          defaultMethod: "POST",
+        },
+      }
+    case "mcp":
+      return {
+        kind,
+        mcp: {
+          server: { kind: "binary", path: bin, args: [], env: [] },
+          transport: "stdio",
+          prompts: [],
+          resources: [],
+          connection: { keepalive: false },
+        },
+      }
+    case "sdk":
+      return { kind, sdk: { packageManager: "npm", package: bin, importStyle: "esm" } }
+    case "builtin":
+      return { kind }
+  }
+}
+
 export const driverOf = (id: string, over: Partial<DriverContract> = {}): DriverContract => ({
   kind: "driver",
   id,
@@ -61,7 +107,7 @@ export const driverOf = (id: string, over: Partial<DriverContract> = {}): Driver
   description: id,
   version: "1.0.0",
   major: 1,
-  driverKind: "http",
+  body: bodyOf("http"),
   implements: [entryOf()],
   install: [],
   egress: [],
@@ -73,7 +119,6 @@ export const driverOf = (id: string, over: Partial<DriverContract> = {}): Driver
   requires: { os: [], arch: [] },
   setup: [],
   limits: {},
-  kindFields: {},
   examples: [],
   tags: [],
   metadata: {},
@@ -83,18 +128,7 @@ export const driverOf = (id: string, over: Partial<DriverContract> = {}): Driver
 
 export const cliDriverOf = (id: string, over: Partial<DriverContract> = {}): DriverContract =>
   driverOf(id, {
-    driverKind: "cli",
-    cli: {
-      bin: id,
-      binArgs: [],
-      sandbox: {
-        fs: { read: [], write: [], deny: [] },
-        exec: { allow: false, spawn: [] },
-        env: { pass: [], set: {} },
-        tty: { required: false },
-      },
-      output: { defaultFormat: "text", jsonFlagArgs: [], exitCodes: {}, stream: "stdout", errorStream: "stderr" },
-    },
+    body: bodyOf("cli", id),
     ...over,
   })
 
@@ -130,5 +164,5 @@ export const sketch = (
   tool: ToolContract = toolOf(),
 ): RegisteredDriver => {
   const implementation = entryOf({ ...(cost === undefined ? {} : { costUnitsPerCall: cost }), ...entry })
-  return registered(driverOf(id, { driverKind: kind, implements: [implementation], ...driver }), tool, over)
+  return registered(driverOf(id, { body: bodyOf(kind), implements: [implementation], ...driver }), tool, over)
 }

@@ -1,5 +1,5 @@
 /**
- * The grammar of argv and stdin templates: text → AST.
+ * The grammar of the templates in manifests (argv, stdin, bodies, headers, arguments): text → AST.
  *
  *   template  = { literal | "${" expression "}" }
  *   expression = path { "|" filter }
@@ -8,9 +8,9 @@
  *   argument  = 'text' | "text" | number | true | false | path
  *
  * Guarantees: total (a tree or a message, never a throw), linear in the text, values are never looked at.
- * Does not: know filters' meanings or schemas; `template-check.ts` does.
+ * Does not: know filters' meanings or schemas; whoever binds a driver to a contract does.
  */
-import { maxTemplateChars } from "./limits.ts"
+import { limits } from "./limits.ts"
 
 export type TemplateRoot = "input" | "context" | "secrets"
 export interface TemplatePath {
@@ -143,10 +143,10 @@ const expression = (cursor: Cursor): TemplatePart => {
 
 /** One template to its parts; neighbouring literals are one part, an empty template has none. */
 export const parseTemplate = (text: string): ParsedTemplate => {
-  if (text.length > maxTemplateChars) {
+  if (text.length > limits.templateLength) {
     return {
       ok: false,
-      message: `the template is longer than ${maxTemplateChars} characters`,
+      message: `the template is longer than ${limits.templateLength} characters`,
       fix: "pass long text by `stdin`",
     }
   }

@@ -1,0 +1,70 @@
+/** What a driver's kind adds to the universal layer, and to each of its `implements[]` entries. */
+import type { Context } from "../context.ts"
+import type { EgressEntry } from "../egress-entry.ts"
+import type { DriverContract, DriverKind, Implementation, JsonObject } from "../types.ts"
+import { checkBuiltin, readBuiltinCall } from "./builtin.ts"
+import { type CliSpec, readCli, readCliCall } from "./cli.ts"
+import { type HttpSpec, readHttp, readHttpCall } from "./http.ts"
+import { type McpSpec, readMcp, readMcpCall } from "./mcp.ts"
+import { readSdk, readSdkCall, type SdkSpec } from "./sdk.ts"
+
+export type DriverBody =
+  | { readonly kind: "cli"; readonly cli: CliSpec }
+  | { readonly kind: "http"; readonly http: HttpSpec }
+  | { readonly kind: "mcp"; readonly mcp: McpSpec }
+  | { readonly kind: "sdk"; readonly sdk: SdkSpec }
+  | { readonly kind: "builtin" }
+
+/** The cli half of a driver that has one. */
+export const cliOf = ({ body }: Pick<DriverContract, "body">): CliSpec | undefined =>
+  body.kind === "cli" ? body.cli : undefined
+
+export function readBody(
+  front: JsonObject,
+  kind: DriverKind,
+  egress: readonly EgressEntry[],
+  context: Context,
+): DriverBody {
+  switch (kind) {
+    case "cli":
+      return { kind, cli: readCli(front, context) }
+    case "http":
+      return { kind, http: readHttp(front, context) }
+    case "mcp":
+      return { kind, mcp: readMcp(front, egress, context) }
+    case "sdk":
+      return { kind, sdk: readSdk(front, context) }
+    case "builtin":
+      checkBuiltin(front, context.report)
+      return { kind }
+  }
+}
+
+/** What the driver knows when it reads how it serves one tool. */
+export interface DriverSide {
+  readonly body: DriverBody
+  readonly egress: readonly EgressEntry[]
+}
+export type KindCall = Pick<Implementation, "cli" | "http" | "mcp" | "sdk" | "builtin">
+
+/** `block`: what the entry's `metadata` says for the driver's kind, which stands at `path`. */
+export function readCall(
+  block: JsonObject | undefined,
+  path: string,
+  { body, egress }: DriverSide,
+  tool: string,
+  context: Context,
+): KindCall {
+  if (body.kind === "builtin") return { builtin: readBuiltinCall(block ?? {}, tool) }
+  if (block === undefined) return {}
+  switch (body.kind) {
+    case "cli":
+      return { cli: readCliCall(block, path, body.cli, egress, context) }
+    case "http":
+      return { http: readHttpCall(block, path, body.http, context) }
+    case "mcp":
+      return { mcp: readMcpCall(block, path, context) }
+    case "sdk":
+      return { sdk: readSdkCall(block, path, body.sdk, context) }
+  }
+}
