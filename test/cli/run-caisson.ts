@@ -1,9 +1,10 @@
 /** Starts the real launcher, as a user would, on a data folder of its own. */
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { execa } from "execa"
+import { removeFolder } from "../support/remove-folder.ts"
 
 export const launcher = fileURLToPath(new URL("../../bin/caisson.cjs", import.meta.url))
 
@@ -34,5 +35,5 @@ export const caisson = async (args: readonly string[], options: RunOptions = {})
 /** A scratch folder with `data` (closed) and `workspace`, removed when disposed. */
 export const scratch = (): Disposable & { readonly folder: string } => {
   const folder = mkdtempSync(join(tmpdir(), "caisson-cli-test-"))
-  return { folder, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) }
+  return { folder, [Symbol.dispose]: () => removeFolder(folder) }
 }

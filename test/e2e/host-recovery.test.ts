@@ -1,11 +1,12 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { createHost, readReceipts } from "../../src/host/index.ts"
 import type { Envelope, Host } from "../../src/host/types.ts"
 import { left, untilBegun, untilCaught } from "../support/mid-commit.ts"
+import { removeFolder } from "../support/remove-folder.ts"
 import { descendants } from "../support/sealed.ts"
 import { digestOfFolder, fixtureTools, openFolder } from "./host-world.ts"
 
@@ -57,7 +58,7 @@ it("a host that stays up finds the workspace whole after another process was kil
     expect(digestOfFolder(workspace)).toBe(before)
     expect(left(data)).toEqual([])
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    removeFolder(folder)
   }
 })
 
@@ -95,6 +96,6 @@ it("a launcher that dies in mid-commit leaves an outcome that is unknown, and th
     expect(texts(workspace)).toEqual(["old"])
     expect(left(data)).toEqual([])
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    removeFolder(folder)
   }
 })
