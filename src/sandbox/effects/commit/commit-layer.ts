@@ -31,6 +31,7 @@ import { plan, type Keep, type Move } from "./plan.ts"
 import { rollBack } from "./rollback.ts"
 import { Stage } from "./stage.ts"
 import type { Staging } from "./staging.ts"
+import { DATA_FOLDER, tellingAt, toldAt } from "./told.ts"
 import { Transaction } from "./transaction.ts"
 import { openTxRoot } from "./tx-root.ts"
 
@@ -103,7 +104,9 @@ const commitLocked = async (
   if (conflicts.length > 0) return { ok: false, reason: "conflict", paths: [...new Set(conflicts)] }
 
   failpoint("begin")
-  using transaction = Transaction.begin(txRoot, folderKey(folder.identity), root, failpoint)
+  using transaction = tellingAt(DATA_FOLDER, () =>
+    Transaction.begin(txRoot, folderKey(folder.identity), root, failpoint),
+  )
   const { staging } = transaction
   if (staging === undefined) throw new Error("a new transaction is not staged anywhere")
   let journal: Journal
@@ -118,7 +121,7 @@ const commitLocked = async (
     }
     failpoint("staged")
     if (many) syncfs(root)
-    transaction.write(journal)
+    tellingAt(DATA_FOLDER, () => transaction.write(journal))
   } catch (error) {
     transaction.clean()
     return failed(error)
@@ -126,7 +129,7 @@ const commitLocked = async (
   try {
     failpoint("journal")
     for (const operation of journal.operations) {
-      apply(operation, { root, staging, since, failpoint })
+      tellingAt(operation.path, () => apply(operation, { root, staging, since, failpoint }))
       failpoint("applied")
     }
     if (journal.operations.length > MANY) syncfs(root)
@@ -195,7 +198,11 @@ const prepare = async (
     else {
       const place = staging.slot(slot)
       const content = move.kind === "attributes" ? [move.path] : move.content
-      await stage.stage(content, place, ownerOf(owners, move.path, was, parent))
+      try {
+        await stage.stage(content, place, ownerOf(owners, move.path, was, parent))
+      } catch (error) {
+        throw toldAt(path, error)
+      }
       failpoint("slot")
       const made = lstatIn(place.dir, place.name)
       if (made === undefined) throw new Error(`nothing was staged for ${path}`)

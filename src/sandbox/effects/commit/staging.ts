@@ -24,6 +24,7 @@ import { parsePlace, type StagedIn } from "./journal.ts"
 import { PLACE_BYTES } from "./limits.ts"
 import type { Place } from "./moves.ts"
 import { removeTree } from "./remove.ts"
+import { TOP_FOLDER, tellingAt } from "./told.ts"
 import { isOwnFolder, makePrivateFolder, openFolderIn, readOwnFile } from "./tx-root.ts"
 
 const AT_SYMLINK_FOLLOW = 0x400
@@ -66,7 +67,7 @@ export const makeStaging = (transaction: number, workspace: number, failpoint: (
   const name = `.caisson-tx-${randomBytes(16).toString("hex")}`
   writePlace(transaction, { name })
   failpoint("named")
-  const dir = makePrivateFolder(workspace, name)
+  const dir = tellingAt(TOP_FOLDER, () => makePrivateFolder(workspace, name))
   try {
     failpoint("made")
     const inside = { name, ino: String(fstatSync(dir, { bigint: true }).ino) }
