@@ -20,6 +20,7 @@ import { removeGroups } from "../process/cgroup.ts"
 import { Conversation, LauncherGone } from "./conversation.ts"
 import { LAUNCHER } from "./limits.ts"
 import { mountBase } from "./mount-base.ts"
+import { processorTime, watchProgress } from "./progress.ts"
 import { makeRoomForGroups } from "../process/own-group.ts"
 import type { Answer, LauncherFacts, LauncherMessage, LauncherOptions, Refusal, Request } from "./protocol.ts"
 import { bwrapPath } from "./sealed-run.ts"
@@ -181,23 +182,24 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
           : { ok: false, control: "launcher", ...killedTooSoon(endedBy, stderr.trim()) },
       ),
     )
-    const late = setTimeout(
+    const late = watchProgress(
+      () => processorTime(child.pid ?? 0),
+      { everyMs: LAUNCHER.readyMs, most: LAUNCHER.readyPeriods },
       () =>
         resolve({
           ok: false,
           control: "launcher",
-          message: `the sandbox launcher did not get ready within ${LAUNCHER.readyMs} ms`,
+          message: `the sandbox launcher did not get ready, and hangs (${LAUNCHER.readyMs} ms without progress, or ${LAUNCHER.readyPeriods} times that)`,
           fix: "look for what holds the machine up (`dmesg`, load), then run it again",
         }),
-      LAUNCHER.readyMs,
     )
-    void gone.then(() => clearTimeout(late))
+    void gone.then(() => late.stop())
     child.on("message", (raw, handle) => {
       const message = raw as LauncherMessage
       conversation.heard()
       switch (message.kind) {
         case "ready":
-          clearTimeout(late)
+          late.stop()
           groupFolders = message.facts.groupFolders
           resolve(message.facts)
           break

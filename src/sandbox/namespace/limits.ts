@@ -1,8 +1,10 @@
 /** Limits of the namespace backend: who owns each, its value, and what happens at it. */
 
 export const LAUNCHER = {
-  /** `launch`: Node takes a second to start on a slow machine; one that needs longer than this hangs and is killed */
+  /** `launch`: one that is not ready and used no processor for so long hangs and is killed */
   readyMs: 60_000,
+  /** `launch`: so many of these may pass while it gets on, on a machine that has little time for it; then it is killed */
+  readyPeriods: 10,
   /** `conversation`: how often a launcher with work is asked for a sign of life; a disk can hold a live one up for long */
   signMs: 30_000,
   /** `conversation`: signs that may stay out; then it is killed, and what it was asked ends */
