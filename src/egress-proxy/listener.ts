@@ -7,6 +7,7 @@
  */
 import { chmod, lstat, unlink } from "node:fs/promises"
 import { connect, createServer, type Server } from "node:net"
+import { isMainThread } from "node:worker_threads"
 import { addressText, type Listen, listenAddress } from "./options.ts"
 import { registerListener } from "./self.ts"
 
@@ -23,10 +24,13 @@ export async function listen(where: Listen, serve: (server: Server) => void): Pr
   const begin = () =>
     new Promise<void>((resolve, reject) => {
       server.once("error", reject)
-      server.listen({ ...address, backlog: 1024 }, () => {
-        server.off("error", reject)
-        resolve()
-      })
+      const bind = () =>
+        server.listen({ ...address, backlog: 1024 }, () => {
+          server.off("error", reject)
+          resolve()
+        })
+      if ("path" in address) forOwnerOnly(bind)
+      else bind()
     })
   await begin().catch(async (error: NodeJS.ErrnoException) => {
     if (error.code !== "EADDRINUSE" || !("path" in address) || !(await isAbandoned(address.path))) throw error
@@ -52,6 +56,19 @@ export async function listen(where: Listen, serve: (server: Server) => void): Pr
     await stopped()
   }
   return { address: addressText(own.address, own.port), port: own.port, close: stop }
+}
+
+/**
+ * What this makes is its owner's alone from the first moment: between making it and changing its mode, others could
+ * connect. Whether it may is the whole process's, so only for as long as binding takes, which is done at once.
+ */
+function forOwnerOnly(make: () => void): void {
+  const before = isMainThread ? process.umask(0o177) : undefined
+  try {
+    make()
+  } finally {
+    if (before !== undefined) process.umask(before)
+  }
 }
 
 /** Is this a Unix socket that nobody listens on? */

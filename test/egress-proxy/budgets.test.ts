@@ -40,6 +40,20 @@ describe("the budget meter", () => {
 })
 
 describe("budgets of a proxy", () => {
+  it("counts the head of a WebSocket's answer as it counts any other", async () => {
+    const answer =
+      "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+    const handshake = `${get.slice(0, -2)}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`
+    const first = { [answer.length - 1]: "429", [answer.length]: "101", [answer.length + 1]: "101" }
+    for (const [bytesIn, status] of Object.entries(first)) {
+      await using upstream = await startUpstream(respond(answer))
+      await using test = await rig(upstream, { budgets: { bytesIn: Number(bytesIn) } })
+      const client = test.client()
+      client.send(handshake)
+      expect(await client.sees(/\r\n\r\n/), bytesIn).toContain(`HTTP/1.1 ${status} `)
+    }
+  })
+
   it("row 113: refuses the request after the last one, and says which budget", async () => {
     await using upstream = await startUpstream(respond("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
     await using test = await rig(upstream, { budgets: { requests: 2 } })

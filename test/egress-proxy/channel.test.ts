@@ -203,3 +203,25 @@ describe("the proxy's port in a sandbox", () => {
     expect(box.verdicts).toMatchObject([{ decision: "deny", reason: "no_binding", host: "8.8.8.8", port: proxyPort }])
   })
 })
+
+describe("a listener that cannot accept", () => {
+  it("for want of a descriptor ends neither the process nor the channel", async () => {
+    await using upstream = await startUpstream(echo)
+    const proxy = await createEgressProxy({
+      egress: ["tcp://db.good.test:5432"],
+      services: { "db.good.test": { address: "127.0.0.1", port: upstream.port } },
+    })
+    const server = createServer()
+    const port = await listening(server)
+    proxy.serve({ proxy: server, transparent: new Map() })
+    const { _handle: handle } = server as unknown as { _handle: { onconnection(status: number): void } }
+    const outOfDescriptors = -24
+    expect(() => handle.onconnection(outOfDescriptors)).not.toThrow()
+    const client = rawClient(port)
+    client.send("CONNECT db.good.test:5432 HTTP/1.1\r\n\r\n")
+    await client.sees(/^HTTP\/1\.1 200 /)
+    client.socket.destroy()
+    await proxy.close()
+    server.close()
+  })
+})

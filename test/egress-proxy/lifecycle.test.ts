@@ -1,10 +1,12 @@
 /** What happens over time: rebinding, half-closes, resets, generations, failures of the host. */
 import { connect, type Socket } from "node:net"
+import { statSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { createEgressProxy } from "../../src/egress-proxy/index.ts"
+import { listen } from "../../src/egress-proxy/listener.ts"
 import { publicAddress } from "../corpus/egress-cases.ts"
 import { echo, established, rig, startUpstream, tunnel, until } from "./harness.ts"
 
@@ -301,6 +303,24 @@ describe("a Unix socket", () => {
     expect(
       await new Promise((resolve) => connect(path).on("error", (error: NodeJS.ErrnoException) => resolve(error.code))),
     ).toBe("ENOENT")
+    await rm(folder, { recursive: true })
+  })
+
+  it("is its owner's alone from the moment that it is there, whatever the process leaves to others", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "caisson-egress-"))
+    const path = join(folder, "proxy.sock")
+    const before = process.umask(0)
+    try {
+      let mode = 0
+      const bound = await listen({ path }, () => {
+        mode = statSync(path).mode & 0o777
+      })
+      expect(mode).toBe(0o600)
+      expect(process.umask()).toBe(0)
+      await bound.close()
+    } finally {
+      process.umask(before)
+    }
     await rm(folder, { recursive: true })
   })
 

@@ -97,7 +97,9 @@ export function createHeadScanner(headBytes: number): HeadScanner {
     if (size === 0) held = chunk
     else {
       if (size + chunk.length > held.length) {
-        const grown = Buffer.allocUnsafe(Math.max((size + chunk.length) * 2, 1_024))
+        const needed = size + chunk.length
+        // What goes on for longer than a head may is refused before it is kept for long.
+        const grown = Buffer.allocUnsafe(Math.max(needed, Math.min(Math.max(needed * 2, 1_024), headBytes + 4)))
         held.copy(grown, 0, 0, size)
         held = grown
       }

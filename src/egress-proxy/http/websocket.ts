@@ -9,7 +9,7 @@ import { relay } from "../relay.ts"
 import type { Answer, Exchange, ForwardResult } from "./exchange.ts"
 import { passedHeaders } from "./framing.ts"
 import { valuesOf } from "./head.ts"
-import { headersOf } from "./respond.ts"
+import { headersOf, unsent } from "./respond.ts"
 
 /** A WebSocket only begins when the upstream proves that it understood: status 101 and the digest of the key. */
 export async function upgrade(
@@ -31,7 +31,9 @@ export async function upgrade(
     ...passedHeaders(headersOf(response), off).map(([name, value]) => `${name}: ${value}`),
   ]
   const client = source.socket
-  client.write(`${lines.join("\r\n")}\r\n\r\n`, "latin1")
+  const answer = `${lines.join("\r\n")}\r\n\r\n`
+  if (!passage.in(answer.length)) return unsent(passage)
+  client.write(answer, "latin1")
   if (early.length > 0 && passage.in(early.length)) client.write(early)
   await relay({ client, upstream, passage, early: source.release() })
   return { state: "upgraded" }

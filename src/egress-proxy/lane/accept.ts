@@ -1,14 +1,17 @@
 /**
  * The connections of a server, each as a source of bytes: on a line where Node has them, else on a socket.
  *
- * Guarantees: until undone, each connection that the server accepts, or is handed, reaches `onClient` once. The server
- * stays its owner's; its own count of connections knows nothing of lines.
+ * Guarantees: until undone, each connection that the server accepts, or is handed, reaches `onClient` once; one that the
+ * kernel could not hand over (no descriptor is left, no memory) is nobody's, and ends nothing. The server stays its
+ * owner's; its own count of connections knows nothing of lines.
  */
 import type { Server, Socket } from "node:net"
 import { type ByteSource, sourceOfLine, sourceOfSocket } from "../byte-source.ts"
 import { attempt } from "../boundary.ts"
 import { handles, listeningHandle } from "./handles.ts"
 import { Line } from "./line.ts"
+
+const nothing = (): void => {}
 
 export function acceptFrom(server: Server, lanes: boolean, onClient: (source: ByteSource) => void): () => void {
   const onSocket = (socket: Socket): void => {
@@ -20,6 +23,8 @@ export function acceptFrom(server: Server, lanes: boolean, onClient: (source: By
     )
   }
   server.on("connection", onSocket)
+  // Without a listener, an error of one `accept` would end the process.
+  server.on("error", nothing)
   const handle = lanes && handles !== undefined ? listeningHandle(server) : undefined
   const usual = handle?.onconnection
   if (handle !== undefined && usual !== undefined) {
@@ -35,6 +40,7 @@ export function acceptFrom(server: Server, lanes: boolean, onClient: (source: By
   }
   return () => {
     server.off("connection", onSocket)
+    server.off("error", nothing)
     if (handle !== undefined && usual !== undefined) handle.onconnection = usual
   }
 }
