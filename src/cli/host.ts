@@ -23,7 +23,7 @@ export interface HostFlags {
 export type StartFailed = (error: CallError) => void
 
 const tellStart = async (error: unknown, terminal: Terminal, failed: StartFailed | undefined): Promise<number> => {
-  const { HostStartError } = await import("../host/config/start-error.ts")
+  const { HostStartError } = await import("../host/start-error.ts")
   if (!(error instanceof HostStartError)) throw error
   const { code, message, fix } = error
   failed?.({

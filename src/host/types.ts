@@ -12,7 +12,10 @@ import type {
 import type { ControlReport, Denial, SandboxBackend, SandboxProfile } from "../sandbox/backend.ts"
 import type { Effect } from "../sandbox/effects/types.ts"
 import type { Caller } from "./access/caller.ts"
-import type { ErrorClass, ReasonCode } from "./reasons.ts"
+import type { CallError } from "./failure.ts"
+import type { ReasonCode } from "./reasons.ts"
+
+export type { CallError } from "./failure.ts"
 
 export interface HostOptions {
   /** data folder; default `$CAISSON_DATA`, else `~/.caisson` */
@@ -77,15 +80,6 @@ export interface CallOptions extends WhyOptions {
 }
 
 export type ReportedEffect = Effect & { readonly declared: boolean; readonly committed: boolean }
-
-export interface CallError {
-  readonly code: ReasonCode | `${string}:${string}`
-  readonly class: ErrorClass
-  readonly message: string
-  readonly retryable: boolean
-  readonly hint: string
-  readonly details: JsonObject
-}
 
 interface EnvelopeBase {
   readonly call: string

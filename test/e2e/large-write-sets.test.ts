@@ -2,8 +2,8 @@
 import { readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { auditLogFile } from "../../src/data-folder/paths.ts"
 import { hostLimits } from "../../src/host/limits.ts"
-import { logFile } from "../../src/host/receipts/log.ts"
 import { readReceipts, verifyChain } from "../../src/host/receipts/verify.ts"
 import { digestOfFolder, openWorld, type World } from "./host-world.ts"
 
@@ -32,7 +32,7 @@ describe("a tool that", () => {
     expect(envelope.ok).toBe(true)
     expect(envelope.effects).toHaveLength(3000)
     expect(readdirSync(join(world.workspace, "notes"))).toHaveLength(3001)
-    expect(statSync(logFile(world.data)).size).toBeLessThan(hostLimits.receiptBytes.value)
+    expect(statSync(auditLogFile(world.data)).size).toBeLessThan(hostLimits.receiptBytes.value)
     expect(readReceipts(world.data)).toMatchObject([
       { metadata: { effects_committed: true, effects_total: 3000, effects_digest: expect.any(String) } },
     ])

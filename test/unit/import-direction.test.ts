@@ -1,51 +1,96 @@
 import { readdirSync, readFileSync } from "node:fs"
-import { dirname, join, normalize, relative } from "node:path"
+import { join } from "node:path"
 import { expect, it } from "vitest"
 
-const src = join(import.meta.dirname, "../../src")
+const root = join(import.meta.dirname, "../..")
+interface Import {
+  readonly from: string
+  readonly to: string
+}
+type Graph = ReadonlyMap<string, ReadonlySet<string>>
+const { readImports, roomOf, placeOf, isSubRoom, graphOf, knotsOf, pictureOf, withPicture } = (await import(
+  join(root, "scripts/import-picture.mjs")
+)) as {
+  readImports(src?: string): readonly Import[]
+  roomOf(file: string): string
+  placeOf(file: string): string
+  isSubRoom(place: string): boolean
+  graphOf(imports: readonly Import[], of: (file: string) => string): Graph
+  knotsOf(graph: Graph): readonly (readonly string[])[]
+  pictureOf(imports: readonly Import[]): string
+  withPicture(text: string, picture: string): string
+}
+
 /** room → rooms it may import from; its own is always allowed */
 const allowed: Readonly<Record<string, readonly string[]>> = {
+  "data-folder": [],
   manifest: [],
   linux: [],
   "egress-proxy": ["manifest"],
-  sandbox: ["manifest", "linux"],
+  sandbox: ["manifest", "linux", "data-folder"],
   runner: [],
-  host: ["linux", "sandbox", "egress-proxy", "manifest"],
+  host: ["linux", "sandbox", "egress-proxy", "manifest", "data-folder"],
   cli: ["host", "sandbox", "egress-proxy", "manifest"],
 }
+/** What still ties the folders of a room to each other, by a place in each knot. None may be added. */
+const KNOTS = ["manifest/kinds", "sandbox/effects", "sandbox/layers", "egress-proxy/lane", "egress-proxy/tls"]
 
-const files = readdirSync(src, { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
-  .map((entry) => join(entry.parentPath, entry.name))
-const imports = (file: string): string[] =>
-  [...readFileSync(file, "utf8").matchAll(/(?:\bfrom|\bimport)\s*\(?\s*"(\.[^"]+)"/g)].map((match) =>
-    normalize(join(dirname(file), match[1] as string)),
-  )
-const roomOf = (file: string): string => relative(src, file).split("/")[0] as string
+const imports = readImports()
+const told = ({ from, to }: Import): string => `${from} imports ${to}`
 
 it("imports go one way: cli → host → sandbox, egress-proxy → manifest", () => {
-  const wrong = files.flatMap((file) =>
-    imports(file)
-      .filter((target) => roomOf(target) !== roomOf(file) && !allowed[roomOf(file)]?.includes(roomOf(target)))
-      .map((target) => `${relative(src, file)} imports ${relative(src, target)}`),
-  )
-  expect(wrong).toEqual([])
-  expect(files.flatMap(imports).length).toBeGreaterThan(100)
+  const wrong = imports.filter(({ from, to }) => {
+    const [room, other] = [roomOf(from), roomOf(to)]
+    return room !== other && !allowed[room]?.includes(other)
+  })
+  expect(wrong.map(told)).toEqual([])
+  expect(imports.length).toBeGreaterThan(100)
 })
 
 it("knows every room", () => {
-  expect([...new Set(files.map(roomOf))].filter((room) => !(room in allowed))).toEqual([])
+  expect(readdirSync(join(root, "src")).filter((room) => !(room in allowed))).toEqual([])
+})
+
+it("the folders of a room import one way, and so do the files beside them", () => {
+  const knots = knotsOf(graphOf(imports, placeOf)).filter((knot) => knot.some(isSubRoom))
+  const known = KNOTS.filter((place) => knots.some((knot) => knot.includes(place)))
+  expect(knots.filter((knot) => !KNOTS.some((place) => knot.includes(place)))).toEqual([])
+  expect(known, "take what is untied out of KNOTS").toEqual(KNOTS)
+})
+
+it("finds a knot, however long the way round, and none where there is none", () => {
+  const graph = (...edges: readonly (readonly [string, string])[]): Graph =>
+    graphOf(
+      edges.map(([from, to]) => ({ from, to })),
+      (file) => file,
+    )
+  expect(knotsOf(graph(["a", "b"], ["b", "c"], ["c", "a"], ["c", "d"]))).toEqual([["a", "b", "c"]])
+  expect(knotsOf(graph(["a", "b"], ["a", "c"], ["b", "c"]))).toEqual([])
 })
 
 it("the two backends know nothing of each other, and what they share knows neither", () => {
-  const backends = ["sandbox/namespace/", "sandbox/docker/"]
-  const backendOf = (file: string): string | undefined => backends.find((room) => relative(src, file).startsWith(room))
-  const wrong = files
-    .filter((file) => roomOf(file) === "sandbox" && relative(src, file) !== "sandbox/index.ts")
-    .flatMap((file) =>
-      imports(file)
-        .filter((target) => backendOf(target) !== undefined && backendOf(target) !== backendOf(file))
-        .map((target) => `${relative(src, file)} imports ${relative(src, target)}`),
-    )
-  expect(wrong).toEqual([])
+  const backends = ["sandbox/namespace", "sandbox/docker"]
+  const wrong = imports.filter(
+    ({ from, to }) =>
+      roomOf(from) === "sandbox" &&
+      from !== "sandbox/index.ts" &&
+      backends.includes(placeOf(to)) &&
+      placeOf(from) !== placeOf(to),
+  )
+  expect(wrong.map(told)).toEqual([])
+})
+
+it("the picture in CONTRIBUTING.md is that of the sources; `npm run picture` draws it", () => {
+  const text = readFileSync(join(root, "CONTRIBUTING.md"), "utf8")
+  expect(text).toBe(withPicture(text, pictureOf(imports)))
+})
+
+it("paths of the data folder are named in one file", () => {
+  const files = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" }).filter(
+    (name) => name.endsWith(".ts") && name !== "data-folder/paths.ts",
+  )
+  const naming = files.filter((name) =>
+    /\bjoin\(\s*(?:[a-z]+\.)?data\s*,\s*["`]/.test(readFileSync(join(root, "src", name), "utf8")),
+  )
+  expect(naming).toEqual([])
 })

@@ -11,7 +11,7 @@
  */
 import { shown } from "../../manifest/diagnostics.ts"
 import type { GovernanceRule, JsonObject, ToolContract } from "../../manifest/types.ts"
-import type { Failure } from "../invoke/failure.ts"
+import type { Failure } from "../failure.ts"
 import { type Caller, isAllowedFolder, isOperator } from "./caller.ts"
 import { type AccessRecord, type Deed, evaluateGrants } from "./grants.ts"
 import type { AccessPolicy } from "./policy.ts"

@@ -8,7 +8,7 @@
  */
 import type { ApprovalQuestion } from "../types.ts"
 import { hostLimits } from "../limits.ts"
-import type { Failure } from "../invoke/failure.ts"
+import type { Failure } from "../failure.ts"
 import { authorize } from "./authorize.ts"
 import type { HostCore } from "./core.ts"
 import { tellDenials } from "./tell-denials.ts"

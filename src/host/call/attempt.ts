@@ -10,7 +10,7 @@ import type { Denial, ExitedSandbox, Unavailable } from "../../sandbox/backend.t
 import { endingFailure } from "../invoke/error-map.ts"
 import { exitWord } from "../invoke/exit-code.ts"
 import { expirySign } from "../invoke/expiry.ts"
-import type { Failure } from "../invoke/failure.ts"
+import type { Failure } from "../failure.ts"
 import { interpretOutput, tail } from "../invoke/output.ts"
 import { hostLimits } from "../limits.ts"
 import type { HostCore, ServedEgress } from "./core.ts"

@@ -7,7 +7,7 @@
  */
 import { cliOf } from "../../manifest/kinds/body.ts"
 import { isOperator } from "../access/caller.ts"
-import { callErrorOf, type Failure } from "../invoke/failure.ts"
+import { callErrorOf, type Failure } from "../failure.ts"
 import type { SandboxProfile } from "../../sandbox/backend.ts"
 import type { RouteRow, WhyReport } from "../types.ts"
 import { admit } from "./admit.ts"

@@ -5,7 +5,7 @@
  * Guarantees: takes turns with other calls, and gives up after `judgeMs`: then no effect counts as declared.
  */
 import { judgeInTurns } from "../../sandbox/effects/judge.ts"
-import type { Failure } from "../invoke/failure.ts"
+import type { Failure } from "../failure.ts"
 import { hostLimits } from "../limits.ts"
 import type { ReportedEffect } from "../types.ts"
 import type { Ran } from "./steps.ts"

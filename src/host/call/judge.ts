@@ -7,7 +7,7 @@
  */
 import { compileSchema } from "../../manifest/json-schema.ts"
 import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
-import type { Failure } from "../invoke/failure.ts"
+import type { Failure } from "../failure.ts"
 import { faultsText } from "../invoke/input-words.ts"
 import { outputStart, unreadJson } from "../invoke/output-words.ts"
 import type { ReportedEffect } from "../types.ts"

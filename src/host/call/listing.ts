@@ -6,7 +6,7 @@
  * end with. A caller is told of what it may use, the host's operator of everything. Does not: ask for approval, or look
  * at any input.
  */
-import { callErrorOf, type Failure } from "../invoke/failure.ts"
+import { callErrorOf, type Failure } from "../failure.ts"
 import type { ReasonCode } from "../reasons.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import type { Availability, DriverListing, ToolListing } from "../types.ts"

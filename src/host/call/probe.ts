@@ -8,6 +8,7 @@
 import { cliOf } from "../../manifest/kinds/body.ts"
 import { mkdtemp, rm } from "node:fs/promises"
 import { join } from "node:path"
+import { scratchFolder } from "../../data-folder/paths.ts"
 import type { SandboxBackend, SandboxProfile } from "../../sandbox/backend.ts"
 import { defaultLimits, hostLimits } from "../limits.ts"
 import type { Probe, ProbeRequest, ProbeResult } from "../registry/types.ts"
@@ -56,7 +57,7 @@ const probeOnce = async (
   request: ProbeRequest,
   signal: AbortSignal,
 ): Promise<ProbeResult> => {
-  const workspace = await mkdtemp(join(data, "tmp", "probe-"))
+  const workspace = await mkdtemp(join(scratchFolder(data), "probe-"))
   try {
     const prepared = await (await backend()).prepare(profileFor(request))
     if (!prepared.ok) throw new ProbeNotSealed(prepared.message, prepared.fix)

@@ -5,7 +5,8 @@
  * a refusal tells of every driver where and why it fell (`details.route`), with what to do about it.
  */
 import { isOperator } from "../access/caller.ts"
-import { brokenManifest, type Failure } from "../invoke/failure.ts"
+import type { Failure } from "../failure.ts"
+import { brokenManifest } from "../registry/broken.ts"
 import { hostLimits } from "../limits.ts"
 import type { DriverAvailability, RegisteredDriver } from "../registry/types.ts"
 import { resolve } from "../resolver/resolve.ts"

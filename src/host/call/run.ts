@@ -7,7 +7,7 @@
  */
 import { setTimeout as pause } from "node:timers/promises"
 import { FolderReplaced, LockWaitEnded } from "../../sandbox/folder.ts"
-import { callErrorOf, type Failure } from "../invoke/failure.ts"
+import { callErrorOf, type Failure } from "../failure.ts"
 import { afterFailure } from "../invoke/retry.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import { attempt } from "./attempt.ts"

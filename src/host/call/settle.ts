@@ -7,7 +7,7 @@
  * Does not: write the receipt; `perform` does, for every way a call can end.
  */
 import type { JsonValue } from "../../manifest/types.ts"
-import type { Failure } from "../invoke/failure.ts"
+import type { Failure } from "../failure.ts"
 import type { ReportedEffect } from "../types.ts"
 import type { Judged } from "./steps.ts"
 

@@ -13,7 +13,7 @@ import type {
   LoginSpec,
   ToolContract,
 } from "../../manifest/types.ts"
-import type { Failure } from "../invoke/failure.ts"
+import type { Failure } from "../failure.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import type { AuthStatus } from "../resolver/types.ts"
 import type { Routed, SignedIn, Step } from "./steps.ts"

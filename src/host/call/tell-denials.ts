@@ -6,7 +6,7 @@
  */
 import { explainDenial } from "../../egress-proxy/explain.ts"
 import type { Denial } from "../../sandbox/backend.ts"
-import type { Failure } from "../invoke/failure.ts"
+import type { Failure } from "../failure.ts"
 import type { ReportedDenial } from "../types.ts"
 
 interface Words {

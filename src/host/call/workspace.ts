@@ -13,7 +13,7 @@ import { type OpenFolder, openFolder } from "../../sandbox/folder.ts"
 import { type Caller, isAllowedFolder, isOperator, isWithin } from "../access/caller.ts"
 import { noSuchFolder } from "../access/decide.ts"
 import { isInside, locate, type Location, locatePath, namesBetween } from "../data/location.ts"
-import type { Failure } from "../invoke/failure.ts"
+import type { Failure } from "../failure.ts"
 import type { HostCore, InUse } from "./core.ts"
 import type { Step } from "./steps.ts"
 

@@ -5,16 +5,17 @@
  * a workspace. Folders of manifests that it names are there: without them, what they put first would not be. It must belong to this user or root and must not be writable by others, because it can widen policy.
  */
 import { existsSync, readFileSync, realpathSync, statSync } from "node:fs"
-import { dirname, join, resolve } from "node:path"
+import { dirname, resolve } from "node:path"
+import { configFile } from "../../data-folder/paths.ts"
 import { hostLimits } from "../limits.ts"
 import { readConfig } from "./read.ts"
-import { HostStartError } from "./start-error.ts"
+import { HostStartError } from "../start-error.ts"
 import { defaultConfig, type OperatorConfig } from "./types.ts"
 
 const decoder = new TextDecoder("utf-8", { fatal: true })
 
 export const loadConfig = (data: string, named: string | undefined): OperatorConfig => {
-  const wanted = named === undefined ? join(data, "caisson.yaml") : resolve(named)
+  const wanted = named === undefined ? configFile(data) : resolve(named)
   const found = statSync(wanted, { throwIfNoEntry: false })
   if (found === undefined) {
     if (named === undefined) return defaultConfig

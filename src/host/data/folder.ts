@@ -9,7 +9,8 @@
 import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, realpathSync } from "node:fs"
 import { homedir, userInfo } from "node:os"
 import { dirname, isAbsolute, join, resolve } from "node:path"
-import { HostStartError } from "../config/start-error.ts"
+import { ALWAYS_THERE, CONFIG_NAME } from "../../data-folder/paths.ts"
+import { HostStartError } from "../start-error.ts"
 
 /** An empty or relative `HOME` would be whatever folder we were started in, with a config that came along with it. */
 const homeOf = (home: string): string => (isAbsolute(home) ? home : userInfo().homedir)
@@ -25,7 +26,7 @@ export const dataFolderOf = (
 /** Empty, or with nothing but a config that nobody else can have put there. */
 const isUnused = (folder: string, mode: number): boolean => {
   const names = readdirSync(folder)
-  return names.length === 0 || ((mode & 0o022) === 0 && names.every((name) => name === "caisson.yaml"))
+  return names.length === 0 || ((mode & 0o022) === 0 && names.every((name) => name === CONFIG_NAME))
 }
 
 /** Step by step: Node's own way asks for ever where a file system takes no folders (`/proc`). */
@@ -72,9 +73,9 @@ export const openDataFolder = (folder: string): string => {
     )
   const real = realpathSync(folder)
   try {
-    for (const part of ["audit", "keys", "homes", "calls", "tmp"]) {
-      mkdirSync(join(real, part), { recursive: true, mode: 0o700 })
-      chmodSync(join(real, part), 0o700)
+    for (const folderIn of ALWAYS_THERE) {
+      mkdirSync(folderIn(real), { recursive: true, mode: 0o700 })
+      chmodSync(folderIn(real), 0o700)
     }
   } catch (error) {
     throw new HostStartError(

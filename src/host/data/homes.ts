@@ -6,6 +6,7 @@
  */
 import { createHash } from "node:crypto"
 import { isAbsolute, join, relative, sep } from "node:path"
+import { homesFolder } from "../../data-folder/paths.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
 import { workspaceId } from "./workspaces.ts"
 
@@ -27,5 +28,5 @@ export const originOf = (catalogue: string, file: string): readonly ["catalogue"
 
 export const homeFolder = (data: string, catalogue: string, { driver, file, workspace, user }: HomeOwner): string => {
   const owner = [originOf(catalogue, file), driver, workspaceId(data, workspace), user]
-  return join(data, "homes", createHash("sha256").update(JSON.stringify(owner)).digest("hex").slice(0, 32))
+  return join(homesFolder(data), createHash("sha256").update(JSON.stringify(owner)).digest("hex").slice(0, 32))
 }

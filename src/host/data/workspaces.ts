@@ -9,6 +9,7 @@
 import { createHash, randomUUID } from "node:crypto"
 import { linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { workspacesFolder } from "../../data-folder/paths.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
 
 interface Issued extends FolderIdentity {
@@ -45,7 +46,7 @@ const renumbered = (folder: string, { path, ino, birthNs }: FolderIdentity): str
         .find((issued) => issued?.path === path && issued.ino === ino && issued.birthNs === birthNs)?.id
 
 export const workspaceId = (data: string, identity: FolderIdentity): string => {
-  const folder = join(data, "workspaces")
+  const folder = workspacesFolder(data)
   const file = join(folder, keyOf(identity))
   const remembered = known.get(file)
   if (remembered !== undefined) return remembered

@@ -7,7 +7,7 @@
  */
 import type { ToolContract } from "../../manifest/types.ts"
 import type { Ending } from "../../sandbox/backend.ts"
-import type { Failure } from "./failure.ts"
+import type { Failure } from "../failure.ts"
 
 export interface EndingContext {
   readonly tool: Pick<ToolContract, "mutates" | "idempotent">

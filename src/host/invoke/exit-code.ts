@@ -7,7 +7,7 @@
 import { cliOf } from "../../manifest/kinds/body.ts"
 import type { DriverContract } from "../../manifest/types.ts"
 import type { ReasonCode } from "../reasons.ts"
-import { isReasonCode } from "./failure.ts"
+import { isReasonCode } from "../failure.ts"
 
 /** Codes a program may claim by its exit code; the rest of the table is the host's to say. */
 const claimable: ReadonlySet<ReasonCode> = new Set<ReasonCode>([

@@ -16,7 +16,7 @@ import type {
 } from "../../manifest/types.ts"
 import type { Captured } from "../../sandbox/backend.ts"
 import { exitMeaning } from "./exit-code.ts"
-import type { Failure } from "./failure.ts"
+import type { Failure } from "../failure.ts"
 import { errorTailBytes } from "./limits.ts"
 import { decode, type ParsedOutput, parseOutput, truncationNote } from "./parse-output.ts"
 import { isObject } from "./schema-path.ts"

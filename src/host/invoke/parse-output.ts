@@ -9,7 +9,7 @@ import type * as Yaml from "yaml"
 import { onDemand } from "../../manifest/on-demand.ts"
 import type { JsonSchema, JsonValue, OutputFormat } from "../../manifest/types.ts"
 import type { Captured } from "../../sandbox/backend.ts"
-import type { Failure } from "./failure.ts"
+import type { Failure } from "../failure.ts"
 import { largeBinaryBytes, maxOutputDepth } from "./limits.ts"
 import { isObject } from "./schema-path.ts"
 

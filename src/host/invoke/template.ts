@@ -8,7 +8,7 @@
  * Does not: run anything, know a shell, or see a secret.
  */
 import type { Diagnostic, JsonObject, JsonValue } from "../../manifest/types.ts"
-import type { Failure } from "./failure.ts"
+import type { Failure } from "../failure.ts"
 import { maxArgumentBytes, maxArgvBytes, maxArgvElements } from "./limits.ts"
 import { isObject } from "./schema-path.ts"
 import { checkTemplate, type Element, type Piece, type TemplateScope, type ValuePiece } from "./template-check.ts"

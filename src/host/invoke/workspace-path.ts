@@ -5,7 +5,7 @@
  * Does not: touch the disk. Links inside the workspace are the sandbox's and the commit's business.
  */
 import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
-import type { Failure } from "./failure.ts"
+import type { Failure } from "../failure.ts"
 import { maxPathBytes, maxPathSegmentBytes } from "./limits.ts"
 import { dereference, isObject } from "./schema-path.ts"
 

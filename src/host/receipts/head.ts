@@ -19,7 +19,6 @@ import {
   renameSync,
   writeSync,
 } from "node:fs"
-import { join } from "node:path"
 import { jcs } from "../../manifest/digest.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import { AT_FDCWD, RENAME_EXCHANGE, renameat2, SyscallError } from "../../linux/syscalls.ts"
@@ -39,10 +38,6 @@ export type HeadRead =
   | { readonly found: false }
   | { readonly found: true; readonly signed: false; readonly message: string }
   | { readonly found: true; readonly signed: true; readonly head: HeadPointer; readonly keyId: string }
-
-export const headFile = (data: string): string => join(data, "audit", "head-pointer.json")
-/** The last complete head once more, apart from the log: it tells of a chain that is gone as a whole. */
-export const anchorFile = (data: string): string => join(data, "keys", "audit-head.json")
 
 const payload = (head: HeadPointer): Uint8Array => Buffer.from(jcs(head as unknown as JsonObject))
 

@@ -15,7 +15,8 @@ import {
   type KeyObject,
 } from "node:crypto"
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { dirname } from "node:path"
+import { auditKeyFile, publishedKeysFile } from "../../data-folder/paths.ts"
 
 export interface PublishedKey {
   readonly id: string
@@ -29,9 +30,6 @@ export interface Signer {
   readonly keyId: string
   sign(bytes: Uint8Array): string
 }
-
-const privateKeyFile = (data: string): string => join(data, "keys", "audit-ed25519.pem")
-const publishedFile = (data: string): string => join(data, "audit", ".well-known", "governance-keys.json")
 
 const rawPublic = (key: KeyObject): string =>
   ((key.type === "public" ? key : createPublicKey(key)).export({ format: "jwk" }) as { x: string }).x
@@ -65,7 +63,7 @@ const publishedIn = (text: string): readonly PublishedKey[] => {
 
 export const readPublishedKeys = (data: string): readonly PublishedKey[] => {
   try {
-    return publishedIn(readFileSync(publishedFile(data), "utf8"))
+    return publishedIn(readFileSync(publishedKeysFile(data), "utf8"))
   } catch {
     return []
   }
@@ -79,7 +77,7 @@ const publicHalf = (key: KeyObject): PublishedKey => {
 /** The key on this machine, by its public half; undefined where only copies of the log are at hand. */
 export const localKey = (data: string): PublishedKey | undefined => {
   try {
-    return publicHalf(createPrivateKey(readFileSync(privateKeyFile(data))))
+    return publicHalf(createPrivateKey(readFileSync(auditKeyFile(data))))
   } catch {
     return undefined
   }
@@ -99,7 +97,7 @@ export const keysFromFile = (file: string): readonly PublishedKey[] => {
 }
 
 const loadOrMake = (data: string): KeyObject => {
-  const file = privateKeyFile(data)
+  const file = auditKeyFile(data)
   try {
     return createPrivateKey(readFileSync(file))
   } catch (error) {
@@ -117,7 +115,7 @@ export const openSigner = (data: string): Signer => {
   const published = readPublishedKeys(data)
   if (!published.some((entry) => entry.id === keyId)) {
     const entry: PublishedKey = { id: keyId, alg: "Ed25519", publicKey, createdAt: new Date().toISOString() }
-    writeWhole(publishedFile(data), `${JSON.stringify({ keys: [...published, entry] }, null, 2)}\n`, 0o600)
+    writeWhole(publishedKeysFile(data), `${JSON.stringify({ keys: [...published, entry] }, null, 2)}\n`, 0o600)
   }
   return { keyId, sign: (bytes) => sign(null, bytes, key).toString("base64url") }
 }

@@ -6,8 +6,8 @@
  * Assumes: the data folder is on a local file system.
  */
 import { closeSync, mkdirSync, openSync } from "node:fs"
-import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
+import { auditFolder, auditLockFile } from "../../data-folder/paths.ts"
 import { flock, LOCK, SyscallError } from "../../linux/syscalls.ts"
 import { hostLimits } from "../limits.ts"
 
@@ -40,7 +40,7 @@ const attempt = (fd: number, kind: "exclusive" | "shared"): boolean => {
 export const lookBetweenAppends = async <T>(data: string, look: () => T): Promise<T> => {
   let fd: number
   try {
-    fd = openSync(join(data, "audit", ".lock"), "r")
+    fd = openSync(auditLockFile(data), "r")
   } catch {
     return look()
   }
@@ -54,9 +54,9 @@ export const lookBetweenAppends = async <T>(data: string, look: () => T): Promis
 }
 
 export const openLogLock = (data: string): LogLock => {
-  const folder = join(data, "audit")
+  const folder = auditFolder(data)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const fd = openSync(join(folder, ".lock"), "a", 0o600)
+  const fd = openSync(auditLockFile(data), "a", 0o600)
   return {
     async acquire(kind) {
       const deadline = performance.now() + hostLimits.auditLockMs.value

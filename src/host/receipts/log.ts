@@ -22,11 +22,11 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs"
-import { join } from "node:path"
+import { auditAnchorFile, auditFolder, auditHeadFile, auditLogFile, auditReserveFile } from "../../data-folder/paths.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import { hostLimits } from "../limits.ts"
 import { type AuditEvent, type EventDraft, GENESIS, parseEvent, sealEvent } from "./event.ts"
-import { anchorFile, headFile, type HeadRead, readHead, writeHead } from "./head.ts"
+import { type HeadRead, readHead, writeHead } from "./head.ts"
 import { openSigner, readPublishedKeys, type Signer } from "./keys.ts"
 import { linesOf, tailOf } from "./lines.ts"
 import { openLogLock } from "./lock.ts"
@@ -48,9 +48,6 @@ interface Tail {
   readonly ts: string
   readonly size: number
 }
-
-export const logFile = (data: string): string => join(data, "audit", "audit-log.jsonl")
-const reserveFile = (data: string): string => join(data, "audit", ".reserve")
 
 const noteDraft = (metadata: JsonObject): EventDraft => ({
   actor: { id: "caisson", role: "host" },
@@ -94,7 +91,7 @@ const tailFromLine = (line: string, size: number): Tail | undefined => {
 /** The last line that is an entry at all, when the very last one is not. */
 const lastReadable = (data: string, size: number): Tail => {
   let tail: Tail = { seq: -1, hash: GENESIS, ts: "", size }
-  for (const line of linesOf(logFile(data))) tail = tailFromLine(line.text, size) ?? tail
+  for (const line of linesOf(auditLogFile(data))) tail = tailFromLine(line.text, size) ?? tail
   return tail
 }
 
@@ -119,7 +116,7 @@ const inspect = (data: string, fd: number): { tail: Tail; notes: readonly JsonOb
     notes.push({ damage: "unreadable-line", found_seq: tail.seq })
   }
   const keys = readPublishedKeys(data)
-  const told = compare(tail, readHead(headFile(data), keys), readHead(anchorFile(data), keys))
+  const told = compare(tail, readHead(auditHeadFile(data), keys), readHead(auditAnchorFile(data), keys))
   if (told !== undefined) notes.push(told)
   return { tail, notes }
 }
@@ -128,19 +125,19 @@ const isDiskFull = (error: unknown): boolean =>
   ["ENOSPC", "EDQUOT"].includes((error as NodeJS.ErrnoException).code ?? "")
 
 export const openAuditLog = (data: string): AuditLog => {
-  mkdirSync(join(data, "audit"), { recursive: true, mode: 0o700 })
+  mkdirSync(auditFolder(data), { recursive: true, mode: 0o700 })
   const lock = openLogLock(data)
-  const fd = openSync(logFile(data), constants.O_RDWR | constants.O_APPEND | constants.O_CREAT, 0o600)
+  const fd = openSync(auditLogFile(data), constants.O_RDWR | constants.O_APPEND | constants.O_CREAT, 0o600)
   let signer: Signer | undefined
   let tail: Tail | undefined
   let queue: Promise<unknown> = Promise.resolve()
 
   const keepReserve = (): void => {
     try {
-      if (statSync(reserveFile(data), { throwIfNoEntry: false }) === undefined)
-        writeFileSync(reserveFile(data), Buffer.alloc(hostLimits.auditReserveBytes.value, 1), { mode: 0o600 })
+      if (statSync(auditReserveFile(data), { throwIfNoEntry: false }) === undefined)
+        writeFileSync(auditReserveFile(data), Buffer.alloc(hostLimits.auditReserveBytes.value, 1), { mode: 0o600 })
     } catch {
-      rmSync(reserveFile(data), { force: true })
+      rmSync(auditReserveFile(data), { force: true })
     }
   }
 
@@ -156,10 +153,10 @@ export const openAuditLog = (data: string): AuditLog => {
     const { event, line } = sealEvent(draft, place)
     const end = { seq: event.seq, hash: event.hash, size: at.size + Buffer.byteLength(line) }
     const before = { seq: at.seq, hash: at.hash, size: at.size }
-    writeHead(headFile(data), { ...end, state: "appending", before }, signWith)
+    writeHead(auditHeadFile(data), { ...end, state: "appending", before }, signWith)
     writeLine(line)
-    writeHead(headFile(data), { ...end, state: "complete" }, signWith)
-    writeHead(anchorFile(data), { ...end, state: "complete" }, signWith)
+    writeHead(auditHeadFile(data), { ...end, state: "complete" }, signWith)
+    writeHead(auditAnchorFile(data), { ...end, state: "complete" }, signWith)
     return { event, tail: { ...end, ts: event.ts } }
   }
 
@@ -168,9 +165,9 @@ export const openAuditLog = (data: string): AuditLog => {
     try {
       return writeOnce(draft, at, signWith)
     } catch (error) {
-      if (!isDiskFull(error) || !existsSync(reserveFile(data))) throw error
+      if (!isDiskFull(error) || !existsSync(auditReserveFile(data))) throw error
       ftruncateSync(fd, at.size)
-      rmSync(reserveFile(data), { force: true })
+      rmSync(auditReserveFile(data), { force: true })
       return writeOnce(draft, at, signWith)
     }
   }

@@ -7,6 +7,7 @@
  */
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs"
 import { join } from "node:path"
+import { callsFolder } from "../../data-folder/paths.ts"
 import { shown } from "../../manifest/diagnostics.ts"
 import { flock, LOCK, SyscallError } from "../../linux/syscalls.ts"
 import type { AuditLog } from "./log.ts"
@@ -17,10 +18,9 @@ interface Marker {
 }
 
 const SUFFIX = ".json"
-const folder = (data: string): string => join(data, "calls")
 
 export const openCall = (data: string, call: string, tool: string): Disposable => {
-  const file = join(folder(data), `${call}${SUFFIX}`)
+  const file = join(callsFolder(data), `${call}${SUFFIX}`)
   const fd = openSync(`${file}.new`, "w", 0o600)
   flock(fd, LOCK.EXCLUSIVE | LOCK.NONBLOCK)
   const marker: Marker = { call, tool: shown(tool) }
@@ -68,8 +68,8 @@ const readMarker = (file: string): Partial<Marker> => {
 /** Write the receipts of calls whose host died. Answers how many. */
 export const closeAbandonedCalls = async (data: string, log: AuditLog): Promise<number> => {
   let closed = 0
-  for (const name of readdirSync(folder(data)).sort()) {
-    const file = join(folder(data), name)
+  for (const name of readdirSync(callsFolder(data)).sort()) {
+    const file = join(callsFolder(data), name)
     if (!name.endsWith(SUFFIX) || !isAbandoned(file)) continue
     const { call = name.slice(0, -SUFFIX.length), tool = "?" } = readMarker(file)
     const written = await log.append(

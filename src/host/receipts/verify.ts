@@ -9,14 +9,14 @@
  * Does not: change, make or lock for writing anything.
  */
 import { statSync } from "node:fs"
+import { auditAnchorFile, auditHeadFile, auditLogFile } from "../../data-folder/paths.ts"
 import { jcs } from "../../manifest/digest.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import { type AuditEvent, GENESIS, hashOfEvent, parseEvent } from "./event.ts"
-import { anchorFile, headFile, type HeadRead, readHead } from "./head.ts"
+import { type HeadRead, readHead } from "./head.ts"
 import { localKey, type PublishedKey, readPublishedKeys } from "./keys.ts"
 import { linesOf } from "./lines.ts"
 import { lookBetweenAppends } from "./lock.ts"
-import { logFile } from "./log.ts"
 
 export type ChainCode =
   | "chain.absent"
@@ -46,9 +46,9 @@ interface Snapshot {
 /** Size and heads as of one instant between two appends; the log only grows after it. */
 const snapshot = (data: string, keys: readonly PublishedKey[]): Promise<Snapshot> =>
   lookBetweenAppends(data, () => ({
-    size: statSync(logFile(data), { throwIfNoEntry: false })?.size ?? 0,
-    head: readHead(headFile(data), keys),
-    anchor: readHead(anchorFile(data), keys),
+    size: statSync(auditLogFile(data), { throwIfNoEntry: false })?.size ?? 0,
+    head: readHead(auditHeadFile(data), keys),
+    anchor: readHead(auditAnchorFile(data), keys),
   }))
 
 const bad = (line: number, code: ChainCode, message: string): ChainVerdict => ({ ok: false, line, code, message })
@@ -169,7 +169,7 @@ export const verifyChain = async (data: string, elsewhere: KnownElsewhere = {}):
   let last: AuditEvent | undefined
   let torn = false
   let met = wanted === undefined
-  for (const line of linesOf(logFile(data), size)) {
+  for (const line of linesOf(auditLogFile(data), size)) {
     if (!line.terminated) {
       torn = true
       break
@@ -190,7 +190,7 @@ export const verifyChain = async (data: string, elsewhere: KnownElsewhere = {}):
 /** The entries of calls, oldest first; of one call when `call` is given. Lines that are no entries are left out. */
 export const readReceipts = (data: string, filter: { readonly call?: string } = {}): readonly AuditEvent[] => {
   const found: AuditEvent[] = []
-  for (const line of linesOf(logFile(data))) {
+  for (const line of linesOf(auditLogFile(data))) {
     if (!line.terminated) continue
     const parsed = parseEvent(line.text)
     if (!parsed.ok || parsed.event.action === "audit.note") continue

@@ -12,6 +12,7 @@ import { createHash } from "node:crypto"
 import { constants } from "node:fs"
 import { open, readdir, readFile, readlink, rename, writeFile } from "node:fs/promises"
 import { join } from "node:path"
+import { programDigestsFile } from "../../data-folder/paths.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import type { Executables } from "../../sandbox/backend.ts"
 import { hostLimits } from "../limits.ts"
@@ -25,12 +26,11 @@ const DIGEST = /^sha256:[0-9a-f]{64}$/
 /** identity of a file's content → digest */
 const known = new Map<string, string>()
 const loaded = new Map<string, Promise<void>>()
-const storeFile = (data: string): string => join(data, "program-digests.json")
 
 const load = (data: string): Promise<void> => {
   let work = loaded.get(data)
   if (work === undefined) {
-    work = readFile(storeFile(data), "utf8")
+    work = readFile(programDigestsFile(data), "utf8")
       .then((text) => {
         for (const [key, digest] of Object.entries(JSON.parse(text) as Record<string, unknown>))
           if (typeof digest === "string" && DIGEST.test(digest)) known.set(key, digest)
@@ -42,12 +42,15 @@ const load = (data: string): Promise<void> => {
 }
 
 const save = async (data: string, key: string, digest: string): Promise<void> => {
-  const temporary = `${storeFile(data)}.${process.pid}.new`
+  const temporary = `${programDigestsFile(data)}.${process.pid}.new`
   try {
-    const held = JSON.parse(await readFile(storeFile(data), "utf8").catch(() => "{}")) as Record<string, unknown>
+    const held = JSON.parse(await readFile(programDigestsFile(data), "utf8").catch(() => "{}")) as Record<
+      string,
+      unknown
+    >
     const rows = [...Object.entries(held).filter(([other]) => other !== key), [key, digest]].slice(-KEPT)
     await writeFile(temporary, JSON.stringify(Object.fromEntries(rows)), { mode: 0o600 })
-    await rename(temporary, storeFile(data))
+    await rename(temporary, programDigestsFile(data))
   } catch {
     // Not remembering a digest costs reading the file once more.
   }

@@ -11,7 +11,7 @@ import type { Diagnostic, DriverContract, Implementation, ToolContract } from ".
 import { satisfies } from "../../manifest/version.ts"
 import { checkProgramText } from "../invoke/program-text-check.ts"
 import { compileArgv, compileStdin, type TemplateScope } from "../invoke/template.ts"
-import { isTransform, transformNames } from "../resolver/mapping.ts"
+import { isTransform, transformNames } from "../invoke/mapping.ts"
 import type { Binding, Refusal } from "./types.ts"
 
 /** Version, narrowing, mapping and overrides of one entry against one contract; the entry as it is to be read (C-34). */

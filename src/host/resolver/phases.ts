@@ -8,7 +8,7 @@
 import type { JsonObject } from "../../manifest/types.ts"
 import type { Binding, RegisteredDriver } from "../registry/types.ts"
 import type { RoutePhase } from "../types.ts"
-import { mapInput } from "./mapping.ts"
+import { mapInput } from "../invoke/mapping.ts"
 import { missingValues } from "./needs.ts"
 import type { Rejection, ResolveInput } from "./types.ts"
 

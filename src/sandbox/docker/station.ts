@@ -8,6 +8,7 @@
 import { createHash } from "node:crypto"
 import { closeSync, mkdirSync, realpathSync } from "node:fs"
 import { join } from "node:path"
+import { dockerFolder } from "../../data-folder/paths.ts"
 import { makeFile } from "../exact-modes.ts"
 import type { Executables, Unavailable } from "../backend.ts"
 import { holdUsers, Users } from "../identities.ts"
@@ -147,7 +148,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
   const info = answered.value
   const trouble = engineTrouble(info)
   if (trouble !== undefined) return trouble
-  const parent = join(options.data, "docker")
+  const parent = dockerFolder(options.data)
   mkdirSync(parent, { recursive: true, mode: 0o700 })
   const data = createHash("sha256").update(realpathSync(options.data)).digest("hex").slice(0, 24)
   await reapOrphans(engine, data)

@@ -9,6 +9,7 @@
 import { randomUUID } from "node:crypto"
 import { closeSync, fstatSync, mkdirSync, readdirSync, statfsSync, statSync } from "node:fs"
 import { join } from "node:path"
+import { layersFolder } from "../../data-folder/paths.ts"
 import { openRoot } from "../effects/beneath.ts"
 import { flock, LOCK } from "../../linux/syscalls.ts"
 import { removeEntry } from "./remove.ts"
@@ -76,7 +77,7 @@ const inMemory = (reason: string): LayerStore => ({ place: { kind: "memory", rea
 
 export const openLayerStore = (data: string): LayerStore => {
   if (data === "") return inMemory("there is no data folder")
-  const parent = join(data, "layers")
+  const parent = layersFolder(data)
   for (;;) {
     const name = `${process.pid}-${randomUUID()}`
     let lock: number | undefined

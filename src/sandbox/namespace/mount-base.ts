@@ -5,7 +5,7 @@
  * through it. The launcher covers it in its own mount namespace; on the machine it stays empty.
  */
 import { chmodSync, lstatSync, mkdirSync, realpathSync } from "node:fs"
-import { join } from "node:path"
+import { mountsFolder } from "../../data-folder/paths.ts"
 
 export type MountBase =
   | { readonly ok: true; readonly path: string }
@@ -36,7 +36,7 @@ const ownFolder = (path: string, uid: number, mode: number): string | undefined 
 /** `data`: the host's data folder, which an ordinary user's base lies in. */
 export const mountBase = (data: string, uid: number, candidates: readonly string[] = forRoot): MountBase => {
   const problems: string[] = []
-  for (const path of uid === 0 ? candidates : [join(data, "mounts")]) {
+  for (const path of uid === 0 ? candidates : [mountsFolder(data)]) {
     const problem = ownFolder(path, uid, uid === 0 ? 0o755 : 0o700)
     if (problem === undefined) return { ok: true, path: realpathSync(path) }
     problems.push(problem)

@@ -2,11 +2,12 @@ import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs
 import { join } from "node:path"
 import fc from "fast-check"
 import { afterEach, describe, expect, it } from "vitest"
+import { auditLogFile } from "../../../src/data-folder/paths.ts"
 import { processCaller } from "../../../src/host/access/caller.ts"
 import { perform } from "../../../src/host/call/perform.ts"
 import { closeAbandonedCalls, openCall } from "../../../src/host/receipts/open-calls.ts"
-import { logFile, openAuditLog } from "../../../src/host/receipts/log.ts"
-import { receiptOf } from "../../../src/host/receipts/receipt.ts"
+import { openAuditLog } from "../../../src/host/receipts/log.ts"
+import { receiptOf } from "../../../src/host/call/receipt.ts"
 import { defaultConfig } from "../../../src/host/config/types.ts"
 import { hostLimits } from "../../../src/host/limits.ts"
 import { readReceipts, verifyChain } from "../../../src/host/receipts/verify.ts"
@@ -511,7 +512,7 @@ describe("a receipt", () => {
       effects_total: 3000,
       effects_digest: expect.stringMatching(/^sha256:/),
     })
-    expect(statSync(logFile(place.core.data)).size).toBeLessThan(hostLimits.receiptBytes.value)
+    expect(statSync(auditLogFile(place.core.data)).size).toBeLessThan(hostLimits.receiptBytes.value)
   })
 
   it("says the least where the whole of it would not fit, whatever was asked", async () => {

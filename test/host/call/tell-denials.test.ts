@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest"
 import { reasons } from "../../../src/egress-proxy/reasons.ts"
 import { blameDenial, tellDenials } from "../../../src/host/call/tell-denials.ts"
-import type { Failure } from "../../../src/host/invoke/failure.ts"
+import type { Failure } from "../../../src/host/failure.ts"
 import type { Denial } from "../../../src/sandbox/backend.ts"
 
 const denial = (layer: Denial["layer"], reason: string, target = "api.bad.test:443"): Denial => ({

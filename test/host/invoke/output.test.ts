@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { exitMeaning } from "../../../src/host/invoke/exit-code.ts"
-import { callErrorOf } from "../../../src/host/invoke/failure.ts"
+import { callErrorOf } from "../../../src/host/failure.ts"
 import { outputFormat, withJsonFlag } from "../../../src/host/invoke/format.ts"
 import { errorTailBytes } from "../../../src/host/invoke/limits.ts"
 import { interpretOutput } from "../../../src/host/invoke/output.ts"

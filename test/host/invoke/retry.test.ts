@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { callErrorOf } from "../../../src/host/invoke/failure.ts"
+import { callErrorOf } from "../../../src/host/failure.ts"
 import { endingFailure } from "../../../src/host/invoke/error-map.ts"
 import { expirySign } from "../../../src/host/invoke/expiry.ts"
 import type { AuthSpec, ExpiryDetector } from "../../../src/manifest/types.ts"

@@ -14,10 +14,10 @@ import {
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { auditHeadFile, auditLogFile } from "../../../src/data-folder/paths.ts"
 import type { EventDraft } from "../../../src/host/receipts/event.ts"
-import { headFile } from "../../../src/host/receipts/head.ts"
 import { keysFromFile } from "../../../src/host/receipts/keys.ts"
-import { logFile, openAuditLog } from "../../../src/host/receipts/log.ts"
+import { openAuditLog } from "../../../src/host/receipts/log.ts"
 import { readReceipts, verifyChain } from "../../../src/host/receipts/verify.ts"
 
 let data: string
@@ -36,9 +36,9 @@ const fill = async (count: number): Promise<void> => {
   await using log = openAuditLog(data)
   for (let n = 0; n < count; n += 1) await log.append(draft(`c${n}`))
 }
-const lines = (): string[] => readFileSync(logFile(data), "utf8").trimEnd().split("\n")
+const lines = (): string[] => readFileSync(auditLogFile(data), "utf8").trimEnd().split("\n")
 const put = (changed: readonly string[]): void =>
-  writeFileSync(logFile(data), changed.map((line) => `${line}\n`).join(""))
+  writeFileSync(auditLogFile(data), changed.map((line) => `${line}\n`).join(""))
 
 const writer = (count: number, tag: string, padding = 0) => {
   const child = spawn(
@@ -62,7 +62,7 @@ describe("the audit log", () => {
 
   it("writes heads over the same two files, whole and of one length, and leaves a link in their way alone", async () => {
     const files = (): string[] =>
-      [headFile(data), `${headFile(data)}.new`].map((file) => {
+      [auditHeadFile(data), `${auditHeadFile(data)}.new`].map((file) => {
         const { ino, size, mode } = statSync(file)
         return `${ino} ${size} ${(mode & 0o777).toString(8)}`
       })
@@ -74,8 +74,8 @@ describe("the audit log", () => {
     expect(await verifyChain(data)).toMatchObject({ ok: true, entries: 5 })
     const outside = join(data, "outside")
     writeFileSync(outside, "kept")
-    rmSync(`${headFile(data)}.new`)
-    symlinkSync(outside, `${headFile(data)}.new`)
+    rmSync(`${auditHeadFile(data)}.new`)
+    symlinkSync(outside, `${auditHeadFile(data)}.new`)
     await expect(fill(1)).rejects.toThrow("ELOOP")
     expect(readFileSync(outside, "utf8")).toBe("kept")
   })
@@ -83,7 +83,7 @@ describe("the audit log", () => {
   it("finds a chain that is absent, emptied or begun anew", async () => {
     expect(await verifyChain(data)).toMatchObject({ ok: false, code: "chain.absent" })
     await fill(3)
-    const copy = readFileSync(logFile(data), "utf8")
+    const copy = readFileSync(auditLogFile(data), "utf8")
     rmSync(join(data, "audit"), { recursive: true })
     expect(await verifyChain(data)).toMatchObject({
       ok: false,
@@ -92,10 +92,10 @@ describe("the audit log", () => {
     })
     await fill(1)
     expect(await verifyChain(data)).toMatchObject({ ok: false, code: "chain.broken" })
-    expect(readFileSync(logFile(data), "utf8")).toContain("entries-missing")
-    writeFileSync(logFile(data), copy)
+    expect(readFileSync(auditLogFile(data), "utf8")).toContain("entries-missing")
+    writeFileSync(auditLogFile(data), copy)
     expect((await verifyChain(data)).ok).toBe(false)
-    writeFileSync(logFile(data), "")
+    writeFileSync(auditLogFile(data), "")
     expect((await verifyChain(data)).ok).toBe(false)
   })
 
@@ -165,7 +165,7 @@ describe("the audit log", () => {
   it("keeps the private key from everybody but its owner", async () => {
     await fill(1)
     expect(statSync(join(data, "keys", "audit-ed25519.pem")).mode & 0o777).toBe(0o600)
-    expect(statSync(logFile(data)).mode & 0o777).toBe(0o600)
+    expect(statSync(auditLogFile(data)).mode & 0o777).toBe(0o600)
     expect(readFileSync(join(data, "audit", ".well-known", "governance-keys.json"), "utf8")).not.toContain("PRIVATE")
   })
 
@@ -202,7 +202,7 @@ describe("the audit log", () => {
     await fill(2)
     // a writer killed inside its write leaves the head at `appending`; the torn bytes follow the last whole line
     const torn = '{"$schema":"agentgov'
-    appendFileSync(logFile(data), torn)
+    appendFileSync(auditLogFile(data), torn)
     await fill(1)
     const notes = lines()
       .map((line) => JSON.parse(line) as { action: string; metadata: Record<string, unknown> })
@@ -269,9 +269,9 @@ describe("verifyChain", () => {
     try {
       await using log = openAuditLog(other)
       for (let n = 0; n < 5; n += 1) await log.append(draft(`forged${n}`))
-      writeFileSync(logFile(data), readFileSync(logFile(other)))
+      writeFileSync(auditLogFile(data), readFileSync(auditLogFile(other)))
       expect(await verifyChain(data)).toMatchObject({ ok: false, line: 5, code: "signature.invalid" })
-      writeFileSync(headFile(data), readFileSync(headFile(other)))
+      writeFileSync(auditHeadFile(data), readFileSync(auditHeadFile(other)))
       expect(await verifyChain(data)).toMatchObject({ ok: false, code: "signature.invalid" })
       const keys = join("audit", ".well-known", "governance-keys.json")
       writeFileSync(join(data, keys), readFileSync(join(other, keys)))
@@ -282,16 +282,16 @@ describe("verifyChain", () => {
   })
 
   it("finds entries added without the key", async () => {
-    const head = readFileSync(headFile(data))
+    const head = readFileSync(auditHeadFile(data))
     await fill(1)
-    writeFileSync(headFile(data), head)
+    writeFileSync(auditHeadFile(data), head)
     expect(await verifyChain(data)).toMatchObject({ ok: false, line: 6, code: "signature.invalid" })
   })
 
   it("finds a head pointer that is gone or was changed by hand", async () => {
-    writeFileSync(headFile(data), readFileSync(headFile(data), "utf8").replace('"seq":4', '"seq":3'))
+    writeFileSync(auditHeadFile(data), readFileSync(auditHeadFile(data), "utf8").replace('"seq":4', '"seq":3'))
     expect(await verifyChain(data)).toMatchObject({ ok: false, code: "signature.invalid" })
-    rmSync(headFile(data))
+    rmSync(auditHeadFile(data))
     expect(await verifyChain(data)).toMatchObject({ ok: false, code: "signature.invalid" })
   })
 

@@ -1,7 +1,7 @@
 /** Why a host could not start: thrown by `createHost`, with a reason code for exit status and a way to mend it. */
-import type { Diagnostic } from "../../manifest/types.ts"
-import { machineTrouble } from "../data/machine-trouble.ts"
-import type { ReasonCode } from "../reasons.ts"
+import type { Diagnostic } from "../manifest/types.ts"
+import { machineTrouble } from "./machine-trouble.ts"
+import type { ReasonCode } from "./reasons.ts"
 
 /** Whatever stopped the host while it was opening, in words: every one of them has a code, and so an envelope. */
 export const startFailure = (error: unknown, data: string): HostStartError => {

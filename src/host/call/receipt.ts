@@ -12,13 +12,13 @@ import { shown } from "../../manifest/diagnostics.ts"
 import type { JsonObject, JsonValue } from "../../manifest/types.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import type { Effect } from "../../sandbox/effects/types.ts"
-import type { Admitted, Authorized, Progress, Ran, Requested, Routed, Sealed, SignedIn } from "../call/steps.ts"
+import type { Admitted, Authorized, Progress, Ran, Requested, Routed, Sealed, SignedIn } from "./steps.ts"
 import { isUserId } from "../access/os-user.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import { hostLimits } from "../limits.ts"
 import type { CallError, ReportedEffect } from "../types.ts"
-import { type BoundedRows, boundedRows, boundedValue, cut } from "./bounded.ts"
-import type { EventDraft } from "./event.ts"
+import { type BoundedRows, boundedRows, boundedValue, cut } from "../receipts/bounded.ts"
+import type { EventDraft } from "../receipts/event.ts"
 
 export interface CallEnd {
   readonly progress: Progress

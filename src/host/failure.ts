@@ -1,13 +1,11 @@
 /**
- * How the functions of this folder say that a call cannot go on.
+ * How every part of the host says that a call cannot go on, and how its caller reads it.
  *
  * Guarantees: the code is in the reason table or a tool's own `domain:code`; the message names what is wrong and
  * never carries the value of an input. Does not: decide class, exit code or status; the reason table does.
  */
-import type { JsonObject } from "../../manifest/types.ts"
-import { type ReasonCode, reasons } from "../reasons.ts"
-import type { FailedManifest } from "../registry/types.ts"
-import type { CallError } from "../types.ts"
+import type { JsonObject } from "../manifest/types.ts"
+import { type ErrorClass, type ReasonCode, reasons } from "./reasons.ts"
 
 export interface Failure {
   readonly ok: false
@@ -22,20 +20,17 @@ export interface Failure {
   readonly evidence?: JsonObject
 }
 
-export const isReasonCode = (code: string): code is ReasonCode => Object.hasOwn(reasons, code)
-
-/** What was asked for is in a manifest that did not load: the file, its first fault, and how to mend it. */
-export const brokenManifest = ({ file, diagnostics }: FailedManifest): Failure => {
-  const fault = diagnostics.find((one) => one.severity === "error") ?? diagnostics[0]
-  const where = fault === undefined || fault.path === "" ? "" : `${fault.path}: `
-  return {
-    ok: false,
-    code: "manifest_invalid",
-    message: `the manifest ${file} is invalid: ${where}${fault?.message ?? "it did not load"}`,
-    ...(fault === undefined ? {} : { hint: fault.fix }),
-    details: { file, path: fault?.path ?? "" },
-  }
+/** The envelope's form. */
+export interface CallError {
+  readonly code: ReasonCode | `${string}:${string}`
+  readonly class: ErrorClass
+  readonly message: string
+  readonly retryable: boolean
+  readonly hint: string
+  readonly details: JsonObject
 }
+
+export const isReasonCode = (code: string): code is ReasonCode => Object.hasOwn(reasons, code)
 
 /** The envelope's form of a failure, with class and hint from the reason table. */
 export const callErrorOf = (failure: Failure): CallError => {

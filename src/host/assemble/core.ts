@@ -11,7 +11,7 @@ import type { SandboxBackend } from "../../sandbox/backend.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
 import type { HostCore, InUse, ServedEgress } from "../call/core.ts"
 import { createProbe, ProbeNotSealed } from "../call/probe.ts"
-import { HostStartError } from "../config/start-error.ts"
+import { HostStartError } from "../start-error.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import { createAvailability } from "../registry/availability.ts"
 import { thisMachine } from "../registry/machine.ts"
@@ -45,7 +45,7 @@ const makeBackend = async (name: "namespace" | "docker", options: DockerHostOpti
 
 const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> => {
   const { createEgressProxy } = await import("../../egress-proxy/index.ts")
-  const { boundBuffers } = await import("./socket-buffers.ts")
+  const { boundBuffers } = await import("../data/socket-buffers.ts")
   const { entries, services, private: granted, budgets, readOnlyHttp, substitutions } = policy
   const reached = new Map<string, number>()
   const proxy = await createEgressProxy({

@@ -5,7 +5,7 @@
  * bundled catalogue, then those named for this run), and a later one never takes over what an earlier one owns.
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { narrowingsFile } from "../../data-folder/paths.ts"
 import { loadFound } from "../../manifest/discover.ts"
 import { createRegistry } from "../registry/registry.ts"
 import type { Narrowings, Registry } from "../registry/types.ts"
@@ -16,8 +16,6 @@ export interface ManifestFolder {
   /** the operator vouches for it */
   readonly trusted: boolean
 }
-
-const narrowingsFile = (data: string): string => join(data, "narrowings.json")
 
 const readNarrowings = (data: string): Narrowings => {
   try {

@@ -13,6 +13,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, wri
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { isDeepStrictEqual } from "node:util"
+import { knownManifestsFolder } from "../../data-folder/paths.ts"
 import type { FoundManifests } from "../../manifest/find.ts"
 import { deepFreeze } from "../../manifest/freeze.ts"
 import type { LoadResult, ManifestMode } from "../../manifest/types.ts"
@@ -31,7 +32,7 @@ const add = (hash: Hash, part: string | Uint8Array): void => {
 /** Everything of ours that decides what a manifest's bytes become: the loaders, our schemas, the pinned dependencies. */
 const loadingCode = (): readonly string[] => {
   const folder = (path: string): readonly string[] =>
-    readdirSync(path)
+    readdirSync(path, { recursive: true, encoding: "utf8" })
       .filter((name) => /\.(?:js|ts|json)$/.test(name) && !name.endsWith(".d.ts"))
       .sort()
       .map((name) => join(path, name))
@@ -89,7 +90,7 @@ export const rememberManifests =
   (data: string, load: LoadManifests): LoadManifests =>
   (found, options) => {
     if (!found.held) return load(found, options)
-    const folder = join(data, "manifests")
+    const folder = knownManifestsFolder(data)
     let key: string
     try {
       key = keyOf(found, options.mode)

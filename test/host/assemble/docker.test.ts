@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { readConfig } from "../../../src/host/config/read.ts"
-import { mirrorsOf, packagesFor } from "../../../src/host/data/docker.ts"
+import { mirrorsOf, packagesFor } from "../../../src/host/assemble/docker.ts"
 import type { RegisteredDriver } from "../../../src/host/registry/types.ts"
 
 const apt = mkdtempSync(join(tmpdir(), "caisson-apt-"))

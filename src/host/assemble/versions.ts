@@ -6,12 +6,13 @@
 import { readFile, rename, writeFile } from "node:fs/promises"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
+import { versionsFolder } from "../../data-folder/paths.ts"
 import type { VersionStore } from "../registry/availability.ts"
 
 const VERSION = /^[0-9A-Za-z.+_-]{1,128}$/
 
 export const openVersionStore = (data: string): VersionStore => {
-  const folder = join(data, "versions")
+  const folder = versionsFolder(data)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   return {
     async get(key) {

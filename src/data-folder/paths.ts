@@ -1,0 +1,61 @@
+/**
+ * Every path of the data folder, named once: what lies there, and whose it is. Pure; nothing is made or looked at here.
+ *
+ * A room of its own, because the sandbox and the host both keep things there and neither may know the other's.
+ */
+import { join } from "node:path"
+
+type InData = (data: string) => string
+const at =
+  (...names: readonly string[]): InData =>
+  (data) =>
+    join(data, ...names)
+
+export const CONFIG_NAME = "caisson.yaml"
+/** the operator's word */
+export const configFile = at(CONFIG_NAME)
+
+/** the evidence: what an auditor takes along */
+export const auditFolder = at("audit")
+export const auditLogFile = at("audit", "audit-log.jsonl")
+/** the last entry, signed */
+export const auditHeadFile = at("audit", "head-pointer.json")
+export const publishedKeysFile = at("audit", ".well-known", "governance-keys.json")
+/** held while an entry is appended */
+export const auditLockFile = at("audit", ".lock")
+/** disk space kept for the entry that tells of a full disk */
+export const auditReserveFile = at("audit", ".reserve")
+
+/** what stays here when the evidence is taken along */
+export const keysFolder = at("keys")
+export const auditKeyFile = at("keys", "audit-ed25519.pem")
+/** a second copy of the signed head, which tells of evidence that is gone */
+export const auditAnchorFile = at("keys", "audit-head.json")
+
+/** drivers' own state, a folder an owner */
+export const homesFolder = at("homes")
+/** a marker for each call under way: what a killed host left gets its receipt from it */
+export const callsFolder = at("calls")
+/** ids of workspaces, by what their folders are */
+export const workspacesFolder = at("workspaces")
+/** empty workspaces of version checks */
+export const scratchFolder = at("tmp")
+
+/** what programs said of their versions */
+export const versionsFolder = at("versions")
+/** what manifests said when they were read last */
+export const knownManifestsFolder = at("manifests")
+/** what drivers narrowed when they were registered last */
+export const narrowingsFile = at("narrowings.json")
+/** digests of programs, by what their files are */
+export const programDigestsFile = at("program-digests.json")
+
+/** the sandbox's: layers of calls, journals of commits */
+export const layersFolder = at("layers")
+/** the sandbox's: where an ordinary user's private mounts go */
+export const mountsFolder = at("mounts")
+/** the sandbox's: places of containers */
+export const dockerFolder = at("docker")
+
+/** Made when the folder is opened, closed to others; the rest is made by whoever needs it. */
+export const ALWAYS_THERE: readonly InData[] = [auditFolder, keysFolder, homesFolder, callsFolder, scratchFolder]
