@@ -14,11 +14,12 @@
  */
 import { closeSync, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, constants, type Stats } from "node:fs"
 import type { OpenFolder } from "../folder.ts"
+import { ACCESS_LIST, addedGrant, DEFAULT_LIST, type Grant, grantsIn } from "./acl.ts"
 import { entry, errorCode, lstatIn, namesIn, openDir, openFile, openRoot } from "./beneath.ts"
 import { Breath } from "./breath.ts"
 import { digestBytes, digestFd } from "./digest.ts"
 import { DEFAULT_LAYER_LIMITS, LayerRefused, type LayerLimits } from "./limits.ts"
-import { below, displayName, fromBuffer, isReserved, join, ROOT, type BytePath } from "./names.ts"
+import { below, displayName, fromBuffer, isReserved, join, parentOf, ROOT, type BytePath } from "./names.ts"
 import { digestDeletedFiles, recogniseLinks, recogniseRenames, type Pending } from "./recognise.ts"
 import { looksLikeRepository } from "./sensitive-paths.ts"
 import { escapeOf } from "./symlink-target.ts"
@@ -39,6 +40,7 @@ type Under = "merged" | "hidden" | "nothing"
 
 const S_IFMT = 0o170000n
 const SPECIAL_BITS = 0o7000
+const LISTS = [ACCESS_LIST, DEFAULT_LIST]
 const typeOf = (mode: number | bigint): bigint => BigInt(mode) & S_IFMT
 const permissions = (mode: number | bigint): number => Number(mode) & 0o7777
 
@@ -196,7 +198,7 @@ class LayerReader {
       if (lower !== undefined && dir !== undefined) await this.#delete(path, dir, name)
       return
     }
-    const attributes = readAttributes(this.#upper(path), this.#options.xattrPrefix)
+    const attributes = this.#attributesAt(path, lower === undefined || dir === undefined ? undefined : entry(dir, name))
     if (attributes.overlay.has("redirect") || attributes.overlay.has("metacopy")) {
       throw new LayerRefused(
         "unsupported-layer",
@@ -227,6 +229,32 @@ class LayerReader {
     } else {
       this.#special(path, stats)
     }
+  }
+
+  /** Of an entry of the layer; refused where its lists name whom neither what it replaces nor its folder names. */
+  #attributesAt(path: BytePath, lower: Buffer | undefined): EntryAttributes {
+    const own = readAttributes(this.#upper(path), this.#options.xattrPrefix)
+    const given = LISTS.flatMap((list) => grantsIn(own.payload.get(list)))
+    if (given.length === 0) return own
+    const parent = parentOf(path)
+    const known = [
+      ...(lower === undefined ? [] : LISTS.flatMap((list) => this.#grantsBelow(lower, list))),
+      // The root's own lists are not the call's to change: what counts are those of the folder below.
+      ...(parent === ROOT
+        ? this.#grantsBelow(Buffer.from(`/proc/self/fd/${this.#lower}/.`), DEFAULT_LIST)
+        : grantsIn(readAttributes(this.#upper(parent), this.#options.xattrPrefix).payload.get(DEFAULT_LIST))),
+    ]
+    const added = addedGrant(given, known)
+    return added === undefined ? own : { ...own, refused: `gives ${added.to} ${added.id} access to it` }
+  }
+
+  /** As the layer spells them: the folder's owner appears there as the sandbox's user. */
+  #grantsBelow(path: Buffer, list: string): readonly Grant[] {
+    const [owner, sandbox] = [fstatSync(this.#lower), lstatSync(this.#options.upper)]
+    return grantsIn(readAttributes(path, undefined).payload.get(list)).map((grant) => {
+      const isOwner = grant.id === (grant.to === "user" ? owner.uid : owner.gid)
+      return isOwner ? { ...grant, id: grant.to === "user" ? sandbox.uid : sandbox.gid } : grant
+    })
   }
 
   async #created(

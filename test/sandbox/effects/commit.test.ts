@@ -1,4 +1,4 @@
-import { statSync } from "node:fs"
+import { linkSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { writeSetCases } from "../../corpus/write-set-cases.ts"
@@ -85,6 +85,17 @@ describe.each(modes)("committing a layer, in %s mode", (mode) => {
     })
     expect(result).toEqual({ ok: true })
     expect(statSync(join(workspace.dir, "a")).mtime.getUTCFullYear()).toBeLessThan(1961)
+  })
+
+  it("gives no mode or attribute to names of a file that lie outside the workspace", () => {
+    using workspace = new Workspace("echo a > a; chmod 600 a")
+    const outside = join(workspace.dataDir, "..", `outside-${mode}`)
+    linkSync(join(workspace.dir, "a"), outside)
+    const { result } = workspace.layer({ mode, run: "chmod 777 a", commit: { dataDir: workspace.dataDir } })
+    expect(result).toEqual({ ok: true })
+    expect(statSync(join(workspace.dir, "a")).mode & 0o777).toBe(0o777)
+    expect(statSync(outside).mode & 0o777).toBe(0o600)
+    rmSync(outside)
   })
 
   it("keeps hard links among committed files", () => {

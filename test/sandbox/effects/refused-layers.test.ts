@@ -78,3 +78,75 @@ describe("below a folder that takes a symlink's place", () => {
     expect(summary(writes)).toEqual(["delete d", "mkdir d", "create d/a"])
   })
 })
+
+/** A list as the kernel stores it; `named` is a user beside owner, group and everybody else. */
+const listNaming = (named: number, permissions: number): Buffer => {
+  const nobody = 0xffffffff
+  const rows = [
+    [0x01, 6, nobody],
+    [0x02, permissions, named],
+    [0x04, 4, nobody],
+    [0x10, 6, nobody],
+    [0x20, 0, nobody],
+  ] as const
+  const bytes = Buffer.alloc(4 + 8 * rows.length)
+  bytes.writeUInt32LE(2)
+  for (const [index, [tag, bits, id]] of rows.entries()) {
+    bytes.writeUInt16LE(tag, 4 + 8 * index)
+    bytes.writeUInt16LE(bits, 6 + 8 * index)
+    bytes.writeUInt32LE(id, 8 + 8 * index)
+  }
+  return bytes
+}
+
+describe("an access control list that names another user", () => {
+  const [ACCESS, DEFAULT] = ["system.posix_acl_access", "system.posix_acl_default"]
+  const read = (layers: PlainLayers, upper: string) =>
+    readWriteSet({ lower: layers.workspace, upper, xattrPrefix: "user" })
+  const refused = expect.stringContaining("gives user 1001 access")
+
+  it("is never committed where the tool added it: on a new file, a changed one, a folder, or by the root's own list", async () => {
+    using layers = new PlainLayers({ old: "old", "d/a": "a" })
+    const upper = join(layers.base, "upper")
+    mkdirSync(join(upper, "d"), { recursive: true })
+    mkdirSync(join(upper, "new"))
+    for (const file of ["made", "old"]) {
+      writeFileSync(join(upper, file), "new")
+      lsetxattr(join(upper, file), ACCESS, listNaming(1001, 6))
+    }
+    for (const folder of ["d", "new"]) lsetxattr(join(upper, folder), DEFAULT, listNaming(1001, 6))
+    lsetxattr(upper, DEFAULT, listNaming(1001, 6))
+    writeFileSync(join(upper, "inherits"), "it")
+    const { effects } = await read(layers, upper)
+    expect(effects).toMatchObject([
+      { kind: "xattr", path: "d", refused },
+      { kind: "create", path: "inherits", refused },
+      { kind: "create", path: "made", refused },
+      { kind: "mkdir", path: "new", refused },
+      { kind: "modify", path: "old", refused },
+    ])
+  })
+
+  it("is kept where the path had it, or its folder gives it to what is made there, with no more rights", async () => {
+    using layers = new PlainLayers({ old: "old", "d/a": "a", more: "more" })
+    for (const file of ["old", "more"]) lsetxattr(join(layers.workspace, file), ACCESS, listNaming(1001, 4))
+    lsetxattr(join(layers.workspace, "d"), DEFAULT, listNaming(1001, 6))
+    const upper = join(layers.base, "upper")
+    mkdirSync(join(upper, "d"), { recursive: true })
+    lsetxattr(join(upper, "d"), DEFAULT, listNaming(1001, 6))
+    writeFileSync(join(upper, "d/made"), "in it")
+    for (const [file, permissions] of [
+      ["old", 4],
+      ["more", 6],
+    ] as const) {
+      writeFileSync(join(upper, file), "new")
+      lsetxattr(join(upper, file), ACCESS, listNaming(1001, permissions))
+    }
+    const { effects } = await read(layers, upper)
+    expect(effects.map(({ kind, path, refused: why }) => [kind, path, why !== undefined])).toEqual([
+      ["create", "d/made", false],
+      ["modify", "more", true],
+      ["modify", "old", false],
+    ])
+  })
+})

@@ -193,7 +193,7 @@ const prepare = async (
   for (const [slot, { move, was, parent }] of checked.entries()) {
     const path = displayName(move.path)
     if (move.kind === "remove" && was !== undefined) operations.push({ kind: "remove", path, slot, was: identify(was) })
-    else if (move.kind === "attributes" && was !== undefined && owners.keeps(move.path, was))
+    else if (move.kind === "attributes" && was !== undefined && isAlone(was) && owners.keeps(move.path, was))
       operations.push(attributesOperation(root, move, was, options))
     else {
       const place = staging.slot(slot)
@@ -217,6 +217,9 @@ const prepare = async (
     ...operations.filter(({ kind }) => kind === "attributes"),
   ]
 }
+
+/** Mode and attributes belong to all names of a file; one of them may lie outside the workspace. */
+const isAlone = (was: BigIntStats): boolean => was.isDirectory() || was.nlink === 1n
 
 const attributesOperation = (root: number, move: Move, was: BigIntStats, options: CommitOptions): Operation => {
   const upper = below(options.upper, move.path)
