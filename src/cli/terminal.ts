@@ -9,6 +9,7 @@ import { constants, openSync } from "node:fs"
 import { createInterface } from "node:readline"
 import { ReadStream } from "node:tty"
 import pc from "picocolors"
+import { dropTypedAhead } from "../linux/syscalls.ts"
 import { inline, isUnicodeLocale, ownLine, safeJson } from "./visible.ts"
 import { says } from "./words.ts"
 
@@ -30,7 +31,7 @@ export interface Terminal {
   during<T>(work: Promise<T>, label?: string): Promise<T>
   /** whether a person can be asked: both ends of the conversation are a terminal */
   readonly canAsk: boolean
-  /** A question on stderr, answered by a line on stdin; yes only for a `y` or `yes`. Progress pauses meanwhile. */
+  /** A question on stderr, answered by a line typed after it; yes only for a `y` or `yes`. Progress pauses meanwhile. */
   confirm(question: string, signal: AbortSignal): Promise<boolean>
 }
 
@@ -42,20 +43,23 @@ const frameMs = 120
 let asking = 0
 
 /** Where a person types: stdin, or, once `-i -` has read that to its end, the terminal itself. */
-const personsInput = (): NodeJS.ReadStream => {
-  if (!process.stdin.destroyed) return process.stdin
-  return new ReadStream(openSync("/dev/tty", constants.O_RDWR | constants.O_NOCTTY))
+const personsInput = (): { readonly input: NodeJS.ReadStream; readonly fd: number } => {
+  if (!process.stdin.destroyed) return { input: process.stdin, fd: 0 }
+  const fd = openSync("/dev/tty", constants.O_RDWR | constants.O_NOCTTY)
+  return { input: new ReadStream(fd), fd }
 }
 
 const askPerson = async (question: string, signal: AbortSignal): Promise<boolean> => {
   asking += 1
   // Not `terminal: true`: the terminal's own line editing stays, and so does what Ctrl-C means.
-  const input = personsInput()
+  const { input, fd } = personsInput()
   const lines = createInterface({ input, output: process.stderr, terminal: false })
   const { promise, resolve } = Promise.withResolvers<string>()
   const stop = (): void => resolve("")
   signal.addEventListener("abort", stop, { once: true })
   try {
+    // What was typed before the question was there answers something else.
+    dropTypedAhead(fd)
     process.stderr.write(`\r\u001b[2K${question} [y/N] `)
     lines.once("line", resolve)
     lines.once("close", stop)

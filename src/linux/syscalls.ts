@@ -154,6 +154,13 @@ export const closeOnExecFrom = (first: number): void => {
 export const ioctl = (fd: number, request: number, argument: Uint8Array): number =>
   call("ioctl", `request 0x${request.toString(16)}`, fd, request, argument)
 
+const [TCFLSH, TCIFLUSH] = [0x540b, 0]
+/** Forget what was typed at a terminal and not read yet. */
+export const dropTypedAhead = (terminal: number): void => {
+  const flush = foreign("ioctl:int", (libc) => libc.func("int ioctl(int fd, ulong request, int argument)"))
+  checked("ioctl", flush(terminal, TCFLSH, TCIFLUSH), "TCFLSH")
+}
+
 /** The value of an extended attribute, or undefined where the file does not carry it. */
 export const lgetxattr = (path: string, name: string): Buffer | undefined => {
   for (let size = 256; ; size *= 8) {

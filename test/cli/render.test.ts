@@ -1,7 +1,7 @@
 import pc from "picocolors"
 import { describe, expect, test } from "vitest"
 import { exitOf } from "../../src/cli/exit.ts"
-import { envelopeLines, valueText } from "../../src/cli/render/envelope.ts"
+import { envelopeLines, questionLines, valueText } from "../../src/cli/render/envelope.ts"
 import { table } from "../../src/cli/render/table.ts"
 import { inline, nameText, ownLine, safeJson, visible } from "../../src/cli/visible.ts"
 import { reasons } from "../../src/host/reasons.ts"
@@ -29,6 +29,36 @@ describe("an envelope for people", () => {
     const effects = Array.from({ length: 300 }, (_, index) => effect("delete", `old/${index}.txt`, true))
     const text = envelopeLines({ ok: true, value: null, effects, ...base }, plain).join("\n")
     for (const { path } of effects) expect(text).toContain(`D ${path}`)
+  })
+
+  test.each<[string, Partial<ReportedEffect> & Pick<ReportedEffect, "kind">, string]>([
+    ["a program that was made", { kind: "create", mode: { after: 0o755 }, size: 3 }, "(3 bytes, mode 0755)"],
+    ["a file that everybody may write", { kind: "create", mode: { after: 0o666 }, size: 3 }, "(3 bytes, mode 0666)"],
+    ["a folder that everybody may write", { kind: "mkdir", mode: { after: 0o777 } }, "(folder, mode 0777)"],
+    [
+      "a file that became a program",
+      { kind: "modify", mode: { before: 0o644, after: 0o755 }, size: 3 },
+      "(3 bytes, mode 0644 → 0755)",
+    ],
+    ["where a link leads", { kind: "symlink", target: "../other place" }, "(link to ../other place)"],
+    ["which file a hard link shares", { kind: "hardlink", from: "notes/a" }, "(the same file as notes/a)"],
+    ["no more than the size of an ordinary file", { kind: "create", mode: { after: 0o644 }, size: 3 }, "(3 bytes)"],
+    ["no more of an ordinary folder", { kind: "mkdir", mode: { after: 0o755 } }, "(folder)"],
+  ])("tells, and a question tells with it: %s", (_what, facts, told) => {
+    const effects = [{ ...effect(facts.kind, "x", true), ...facts }]
+    expect(envelopeLines({ ok: true, value: null, effects, ...base }, plain).join("\n")).toContain(
+      `x ${told}  declared`,
+    )
+    const question = {
+      call: "01J",
+      tool: "t",
+      about: "effects",
+      approval: "on-mutate",
+      message: "",
+      mutates: [],
+    } as const
+    const lines = questionLines({ ...question, effects, denied: [], signal: AbortSignal.abort() }, plain)
+    expect(lines.join("\n")).toContain(`x ${told}  declared`)
   })
 
   test("marks what was not declared and what was not committed", () => {

@@ -389,6 +389,30 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`
     expect(files()).toEqual([])
   })
 
+  test("a yes typed before the question was there is no answer to it", async () => {
+    const drive = `
+import os, pty, sys
+pid, screen = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+os.write(screen, b"y\\ny\\n")
+seen, told = b"", False
+while True:
+    try: part = os.read(screen, 65536)
+    except OSError: break
+    if not part: break
+    seen += part
+    if not told and b"[y/N]" in seen:
+        told = True
+        os.write(screen, b"\\n")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`
+    const input = '{"path": "a.txt", "content": "hello"}'
+    const call = [process.execPath, launcher, "call", "file.write", "-i", input]
+    const { exitCode } = await execa("python3", ["-c", drive, ...call], { cwd: workspace, env, reject: false })
+    expect(exitCode).toBe(4)
+    expect(files()).toEqual([])
+  })
+
   test("an input that was typed, up to its end, leaves the terminal to the question", async () => {
     const drive = `
 import os, pty, sys

@@ -30,7 +30,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   sandbox: ["manifest", "linux", "data-folder"],
   runner: [],
   host: ["linux", "sandbox", "egress-proxy", "manifest", "data-folder"],
-  cli: ["host", "sandbox", "egress-proxy", "manifest"],
+  cli: ["host", "linux", "sandbox", "egress-proxy", "manifest"],
 }
 /** What still ties the folders of a room to each other, by a place in each knot. None may be added. */
 const KNOTS = ["manifest/kinds", "sandbox/effects", "sandbox/layers", "egress-proxy/lane", "egress-proxy/tls"]

@@ -29,14 +29,39 @@ const letters: Record<EffectKind, string> = {
 const octal = (mode: number | undefined): string =>
   mode === undefined ? "?" : (mode & 0o7777).toString(8).padStart(4, "0")
 
+const RUNS_OR_OTHERS_WRITE = 0o133
+/** A mode that a person should know of before saying yes: another one than before, a program, open to others' writing. */
+const modeText = ({ kind, mode }: ReportedEffect): string => {
+  if (mode?.before !== undefined && mode.after !== undefined) return `mode ${octal(mode.before)} → ${octal(mode.after)}`
+  const telling = kind === "mkdir" ? RUNS_OR_OTHERS_WRITE & ~0o111 : RUNS_OR_OTHERS_WRITE
+  return mode?.after !== undefined && (mode.after & telling) !== 0 ? `mode ${octal(mode.after)}` : ""
+}
+
+const whatOf = (effect: ReportedEffect): string => {
+  switch (effect.kind) {
+    case "rename":
+      return effect.from === undefined ? "rename" : `from ${nameText(effect.from)}`
+    case "hardlink":
+      return effect.from === undefined ? "hardlink" : `the same file as ${nameText(effect.from)}`
+    case "symlink":
+      return effect.target === undefined ? "symlink" : `link to ${nameText(effect.target)}`
+    case "mkdir":
+    case "rmdir":
+      return "folder"
+    case "create":
+    case "modify":
+    case "delete":
+      return effect.size === undefined ? "" : `${effect.size} bytes`
+    case "chmod":
+      return ""
+    default:
+      return effect.kind
+  }
+}
+
 const detailOf = (effect: ReportedEffect): string => {
-  if (effect.kind === "rename" && effect.from !== undefined) return ` (from ${nameText(effect.from)})`
-  if (effect.kind === "chmod" && effect.mode !== undefined)
-    return ` (mode ${octal(effect.mode.before)} → ${octal(effect.mode.after)})`
-  if (effect.kind === "mkdir" || effect.kind === "rmdir") return " (folder)"
-  if (effect.kind === "create" || effect.kind === "modify" || effect.kind === "delete")
-    return effect.size === undefined ? "" : ` (${effect.size} bytes)`
-  return ` (${effect.kind})`
+  const details = [whatOf(effect), modeText(effect)].filter((text) => text !== "")
+  return details.length === 0 ? "" : ` (${details.join(", ")})`
 }
 
 const effectLine = (effect: ReportedEffect, paint: Colors): string => {
