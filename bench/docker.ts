@@ -10,7 +10,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import type { SandboxProfile } from "../src/sandbox/backend.ts"
+import { runOnce } from "../src/sandbox/collect.ts"
 import { createDockerBackend } from "../src/sandbox/docker/backend.ts"
+import { jobOf, shapeOf } from "../src/sandbox/profile.ts"
 import { acquireEngine } from "../test/support/docker-engine.ts"
 import { bar, interleave, printTable } from "./measure.ts"
 
@@ -68,15 +70,17 @@ try {
   })
   await using cold = createDockerBackend({ data: join(dir, "cold"), engine: socket, rootfs: "host" })
   const call = async (backend: typeof pooled, argv: readonly string[], workspace: string): Promise<void> => {
-    const prepared = await backend.prepare(profile)
+    const prepared = await backend.prepare(shapeOf(profile))
     if (!prepared.ok) throw new Error(prepared.message)
-    const exited = await prepared.run({ argv, stdin: new Uint8Array(), workspace }, new AbortController().signal)
+    const job = jobOf(profile, { argv, workspace })
+    const output = { stdin: new Uint8Array(), outputBytes: profile.limits.outputBytes }
+    const exited = await runOnce(prepared, job, output, new AbortController().signal)
     if (!exited.ok || exited.ending.by !== "exit" || exited.ending.code !== 0) throw new Error("the call failed")
     await exited.discard()
   }
   // The pool is full again before each measured call: refilling is not on its path.
   const fromPool = async (argv: readonly string[], workspace: string): Promise<number> => {
-    await pooled.warm(profile)
+    await pooled.warm(shapeOf(profile))
     const start = performance.now()
     await call(pooled, argv, workspace)
     return performance.now() - start

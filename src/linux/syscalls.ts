@@ -338,20 +338,21 @@ export const reap = (pid: number): { readonly cpuMs: number | undefined } | unde
 
 /** A handle on one process that never names another, even once its number is used again. The caller closes it. */
 export const pidfdOpen = (pid: number): number => raw("pidfd_open", 434, "int pid, uint flags", pid, 0)
-/** Kill the process behind a handle; one that is gone already is no error. */
-export const pidfdKill = (pidfd: number): void => {
-  const SIGKILL = 9
+/** Signal the process behind a handle; one that is gone already is no error. */
+export const pidfdSignal = (pidfd: number, signal: number): void => {
   try {
-    raw("pidfd_send_signal", 424, "int pidfd, int signal, void *info, uint flags", pidfd, SIGKILL, null, 0)
+    raw("pidfd_send_signal", 424, "int pidfd, int signal, void *info, uint flags", pidfd, signal, null, 0)
   } catch (error) {
     if (!(error instanceof SyscallError) || error.code !== "ESRCH") throw error
   }
 }
+const SIGKILL = 9
+export const pidfdKill = (pidfd: number): void => pidfdSignal(pidfd, SIGKILL)
 
-/** A new pseudo terminal: the master's descriptor and the slave's path. */
+/** A new pseudo terminal: the master's descriptor, which never blocks, and the slave's path. */
 export const openPseudoTerminal = (): { master: number; slave: string } => {
-  const O_RDWR_NOCTTY_CLOEXEC = 2 | 0o400 | 0o2000000
-  const master = call("posix_openpt", "", O_RDWR_NOCTTY_CLOEXEC)
+  const O_RDWR_NOCTTY_NONBLOCK_CLOEXEC = 2 | 0o400 | 0o4000 | 0o2000000
+  const master = call("posix_openpt", "", O_RDWR_NOCTTY_NONBLOCK_CLOEXEC)
   call("grantpt", "", master)
   call("unlockpt", "", master)
   const name = Buffer.alloc(64)

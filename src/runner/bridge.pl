@@ -1,15 +1,15 @@
 # The first process of a sandbox container: it parks, runs one job, reports how that ended, and is gone.
 #
 # Guarantees: nothing of the job is known before the host sends it; the program gets exactly the argument list,
-# environment, folder, limits and system-call filter of the job, and no descriptor but its three streams; every
-# process of the container is dead before the ending is reported; the tool cannot signal, read or impersonate
+# environment, folder, limits and system-call filter of the job, and no descriptor but its three streams and, where the
+# job says so, its two private pipes (3 to read, 4 to write); every process of the container is dead before the ending is reported; the tool cannot signal, read or impersonate
 # this process (it is process 1 and not dumpable, and its own descriptors close on exec).
 # Assumes: it is process 1 of its own process namespace, not root, with no_new_privs; perl needs no module.
 # Arguments: the folder with the named pipes job and status (a terminal, where the job wants one, lies beside that
-# folder), and the numbers of the system calls prctl, setsid, prlimit64 and pidfd_open on this machine.
+# folder), and the numbers of the system calls prctl, setsid, prlimit64, pidfd_open and dup3 on this machine.
 # The program's streams are pipes without a name, made here; the host takes its ends by their numbers, told at once.
-my ($dir, $prctl, $setsid, $prlimit, $pidfd_open) = @ARGV;
-$_ += 0 for $prctl, $setsid, $prlimit, $pidfd_open;
+my ($dir, $prctl, $setsid, $prlimit, $pidfd_open, $dup3) = @ARGV;
+$_ += 0 for $prctl, $setsid, $prlimit, $pidfd_open, $dup3;
 my ($PR_SET_DUMPABLE, $PR_SET_SECCOMP, $MODE_FILTER, $TIOCSCTTY) = (4, 22, 2, 0x540e);
 
 sub report { syswrite STATUS, "$_[0]\n" }
@@ -20,10 +20,13 @@ $SIG{TERM} = sub { exit 0 };
 syscall($prctl, $PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 or exit 125;
 # The folder beside the pipes stays reachable as the working folder when the host covers it.
 chdir("$dir/..") or exit 125;
+# Nothing else may lie where the program's private pipes go.
+sysopen(THREE, "$dir", 0) && sysopen(FOUR, "$dir", 0) && fileno(THREE) == 3 && fileno(FOUR) == 4 or exit 125;
 sysopen(STATUS, "$dir/status", 1) or exit 125;
 sysopen(JOB, "$dir/job", 0) or bail("job");
 pipe(IN, TO_IN) && pipe(FROM_OUT, OUT) && pipe(FROM_ERR, ERR) or bail("pipes");
-report(join(" ", "R", fileno(TO_IN), fileno(FROM_OUT), fileno(FROM_ERR)));
+pipe(TOLD, TELL) && pipe(HEARD, SAY) or bail("pipes");
+report(join(" ", "R", map { fileno($_) } TO_IN, FROM_OUT, FROM_ERR, TELL, HEARD));
 
 sub take {
   my ($count, $bytes) = ($_[0], "");
@@ -43,10 +46,10 @@ my ($program, $folder, $filter) = (field(), field(), field());
 my @argv = fields();
 my @env = fields();
 my @limits = fields();
-my $tty = number();
+my ($tty, $private) = (number(), number());
 
 $SIG{TERM} = "DEFAULT";
-close TO_IN; close FROM_OUT; close FROM_ERR;
+close $_ for TO_IN, FROM_OUT, FROM_ERR, TELL, HEARD;
 my $child = fork();
 bail("fork") unless defined $child;
 if ($child == 0) {
@@ -57,6 +60,9 @@ if ($child == 0) {
     open(STDIN, "<&TTY") && open(STDOUT, ">&TTY") && open(STDERR, ">&TTY") or bail("streams");
   } else {
     open(STDIN, "<&IN") && open(STDOUT, ">&OUT") && open(STDERR, ">&ERR") or bail("streams");
+  }
+  if ($private) {
+    syscall($dup3, fileno(TOLD), 3, 0) == 3 && syscall($dup3, fileno(SAY), 4, 0) == 4 or bail("private pipes");
   }
   chdir($folder) or bail("folder");
   %ENV = map { /^([^=]*)=(.*)$/s ? ($1, $2) : () } @env;
@@ -73,7 +79,7 @@ if ($child == 0) {
   report("X " . ($! + 0));
   exit 127;
 }
-close IN; close OUT; close ERR;
+close $_ for IN, OUT, ERR, TOLD, SAY;
 
 # Wait for the program to end or for the host to say stop: a byte on the job pipe, or its end when the host is gone.
 my $pidfd = syscall($pidfd_open, $child, 0);

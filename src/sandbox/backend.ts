@@ -1,13 +1,15 @@
 /**
  * The one interface over sandbox backends, and the plain policy value they enforce.
  *
- * Guarantees: a backend runs the command only if every control in the profile is enforced; else `prepare`
+ * Guarantees: a backend runs the command only if every control in the profile is enforced; else `prepare` or `start`
  * answers `unavailable` and nothing was started. States are types: Prepared → Running → Exited → (committed |
- * held | discarded); each is owned by the caller and disposable at any time.
+ * held | discarded); each is owned by the caller and disposable at any time. `profile.ts` splits a profile into the shape that
+ * a sandbox is made in and the job that it is given.
  * Does not: know tools, drivers, contracts or logins.
  */
 import type { Server } from "node:net"
 import type { Socket as UdpSocket } from "node:dgram"
+import type { Readable, Writable } from "node:stream"
 import type { WriteSet } from "./effects/types.ts"
 import type { FolderIdentity } from "./folder.ts"
 import type { HeldCommit, HeldCommitResult, HoldAnswer, HoldRequest } from "./layers/held.ts"
@@ -73,13 +75,42 @@ export interface SandboxProfile {
   readonly files: Readonly<Record<string, Uint8Array>>
 }
 
+/** What creation needs: sandboxes of equal shapes can stand in for each other. */
+export interface SandboxShape {
+  readonly executables: Executables
+  readonly network: NetworkChannelSpec | "none"
+  /** descriptors 3 (read) and 4 (write) inside, for a runner's own protocol */
+  readonly privatePipes: boolean
+  readonly limits: Pick<Limits, "memoryBytes" | "pids" | "cpus" | "openFiles">
+  readonly required: readonly LimitName[]
+}
+
+/** The program's three streams: pipes, or one terminal of its own that is all three. */
+export type Stdio =
+  | { readonly kind: "pipes" }
+  | {
+      readonly kind: "terminal"
+      readonly columns: number
+      readonly rows: number
+      /** as for a person: what is typed is shown, and lines end as a screen wants them; else output comes as written */
+      readonly echo: boolean
+    }
+
+/** What one run is given. */
 export interface Job {
   readonly argv: readonly string[]
-  readonly stdin: Uint8Array
-  /** absolute path of the workspace on the host, a real directory */
-  readonly workspace: string
-  /** which folder that is; absent: the one that the path leads to when the job starts. Another one is never used. */
-  readonly folder?: FolderIdentity
+  readonly env: SandboxProfile["env"]
+  readonly files: SandboxProfile["files"]
+  /**
+   * absolute path of a real directory, or which directory that must be; by its path it is the one that is there when
+   * the job starts, and another one is never used
+   */
+  readonly workspace: string | FolderIdentity
+  readonly view: SandboxProfile["view"]
+  readonly write: SandboxProfile["write"]
+  readonly home?: NonNullable<SandboxProfile["home"]>
+  readonly limits: Pick<Limits, "wallMs" | "cpuMs" | "diskBytes">
+  readonly stdio: Stdio
 }
 
 /** Listeners that live inside the call's network namespace and are served from outside it. */
@@ -119,15 +150,15 @@ export type Ending =
   | { readonly by: "cancelled" }
   /** a process was stopped for making a child process that the profile forbids */
   | { readonly by: "exec-denied" }
-  /** the sandbox itself broke; the tool's own work is unknown */
-  | { readonly by: "infrastructure"; readonly message: string }
+  /** the sandbox itself broke; the tool's own work is unknown, unless its program was never started */
+  | { readonly by: "infrastructure"; readonly message: string; readonly started?: false }
 
 export interface SandboxBackend extends AsyncDisposable {
   readonly name: "namespace" | "docker"
   /** Start what the first call would otherwise wait for. A failure shows at the first call. */
   start?(): Promise<void>
-  /** All that does not need the call. */
-  prepare(profile: SandboxProfile): Promise<PreparedSandbox | Unavailable>
+  /** All that does not need the call. `cancel` ends a wait for a sandbox. */
+  prepare(shape: SandboxShape, cancel?: AbortSignal): Promise<PreparedSandbox | Unavailable>
   /** Finish or undo what a crashed host left, for this workspace. Called before anything else touches it. */
   recover(workspace: string | FolderIdentity, cancel?: AbortSignal): Promise<void>
   /** Write a layer that a call on this data folder left held, all of it or nothing; whichever backend ran the call. */
@@ -139,16 +170,34 @@ export interface SandboxBackend extends AsyncDisposable {
 export interface PreparedSandbox extends AsyncDisposable {
   readonly ok: true
   readonly channel: Channel | "none"
-  /** Attach workspace and job and start. `cancel` stops the whole tree at once. */
-  run(job: Job, cancel: AbortSignal): Promise<ExitedSandbox | Unavailable>
+  /** Attach workspace and job and start, once. `cancel` stops the whole tree at once, whenever it comes. */
+  start(job: Job, cancel: AbortSignal): Promise<RunningSandbox | Unavailable>
+}
+
+/** The program runs. Disposing ends it and throws its layer away, unless that was settled. */
+export interface RunningSandbox extends AsyncDisposable {
+  readonly ok: true
+  /** Ended, the program reads to the end of its input. What a program that is gone does not read is lost. */
+  readonly stdin: Writable
+  /** A reader that stops costs a pipe's size and a buffer's: the program waits. At its end the streams end. */
+  readonly stdout: Readable
+  readonly stderr: Readable
+  /** there where the job asked for one: `stdin` and `stdout` are then the terminal's */
+  readonly terminal?: { resize(columns: number, rows: number): void }
+  /** there where the shape asked for them */
+  readonly pipes?: { readonly toTool: Writable; readonly fromTool: Readable }
+  /** To the program's first process, where it still lives. */
+  signal(name: NodeJS.Signals): void
+  /** End the whole tree now; the first reason given is how the run ended, unless it had ended. */
+  stop(ending: Ending): void
+  /** The tree is gone and the layer sealed, whether or not the streams were read. */
+  readonly exited: Promise<ExitedSandbox | Unavailable>
 }
 
 /** The process tree is gone; its layer is still there, unjudged. */
 export interface ExitedSandbox extends AsyncDisposable {
   readonly ok: true
   readonly ending: Ending
-  readonly stdout: Captured
-  readonly stderr: Captured
   readonly denied: readonly Denial[]
   readonly usage: { readonly wallMs: number; readonly cpuMs?: number; readonly peakMemoryBytes?: number }
   readonly writes: WriteSet
@@ -162,6 +211,12 @@ export interface ExitedSandbox extends AsyncDisposable {
   hold(request: HoldRequest): Promise<HoldAnswer>
   /** Throw the layer away. Also what disposing does. */
   discard(): Promise<void>
+}
+
+/** An exited sandbox together with what its program printed (`collect.ts`). */
+export interface CollectedSandbox extends ExitedSandbox {
+  readonly stdout: Captured
+  readonly stderr: Captured
 }
 
 export type CommitResult =

@@ -4,7 +4,7 @@
  * A death by signal N and an exit with 128+N are the same to the caller, as a shell tells it; the kernel's counters
  * tell which limit was behind a failure.
  */
-import type { Ending, SandboxProfile } from "./backend.ts"
+import type { Ending, Executables, Limits } from "./backend.ts"
 
 const signalNames: Readonly<Record<number, string>> = {
   1: "SIGHUP",
@@ -52,13 +52,19 @@ export interface Refused {
   readonly disk: { readonly exceeded: boolean; readonly full: boolean }
 }
 
-export const endingOfExit = (code: number, profile: SandboxProfile, refused: Refused): Ending => {
-  const most = profile.limits.cpuMs
+/** Of what was asked for, what an exit code is read by. */
+export interface AskedFor {
+  readonly executables: Pick<Executables, "program" | "children">
+  readonly limits: Omit<Limits, "outputBytes">
+}
+
+export const endingOfExit = (code: number, asked: AskedFor, refused: Refused): Ending => {
+  const most = asked.limits.cpuMs
   if (most !== undefined && refused.cpuMs !== undefined && refused.cpuMs > most) return { by: "limit", limit: "cpu" }
   if (refused.disk.exceeded) return { by: "limit", limit: "disk" }
   if (code === 0) return { by: "exit", code }
   const signal = code > 128 ? signalNames[code - 128] : undefined
-  if (signal === "SIGSYS" && !profile.executables.children) return { by: "exec-denied" }
+  if (signal === "SIGSYS" && !asked.executables.children) return { by: "exec-denied" }
   if (signal === "SIGXCPU") return { by: "limit", limit: "cpu" }
   if (signal === "SIGXFSZ") return { by: "limit", limit: "disk" }
   if (refused.pids > 0) return { by: "limit", limit: "pids" }

@@ -7,9 +7,11 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, wr
 import { createServer, type Server } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { ControlReport, ExitedSandbox, Limits, SandboxBackend, SandboxProfile } from "./backend.ts"
+import type { CollectedSandbox, ControlReport, Limits, SandboxBackend, SandboxProfile } from "./backend.ts"
 import * as canaries from "./canaries.ts"
+import { runOnce } from "./collect.ts"
 import { delegate } from "./group-advice.ts"
+import { jobOf, shapeOf } from "./profile.ts"
 
 const perl = "/usr/bin/perl"
 const mebibyte = 1024 * 1024
@@ -51,7 +53,7 @@ const advice: Readonly<Record<string, string>> = {
   "process-limit": delegate,
 }
 
-type RunCanary = (source: string, profile: SandboxProfile) => Promise<ExitedSandbox>
+type RunCanary = (source: string, profile: SandboxProfile) => Promise<CollectedSandbox>
 
 export const examine = async (backend: SandboxBackend): Promise<ControlReport[]> => {
   if (!existsSync(perl))
@@ -84,10 +86,12 @@ export const examine = async (backend: SandboxBackend): Promise<ControlReport[]>
     }
     const reports: ControlReport[] = []
     const run: RunCanary = async (source, profile) => {
-      const prepared = await backend.prepare(profile)
+      const prepared = await backend.prepare(shapeOf(profile))
       if (!prepared.ok) throw new Refused(prepared.control, prepared.message, prepared.fix)
-      const exited = await prepared.run(
-        { argv: [perl, "-e", source], stdin: new Uint8Array(), workspace },
+      const exited = await runOnce(
+        prepared,
+        jobOf(profile, { argv: [perl, "-e", source], workspace }),
+        { stdin: new Uint8Array(), outputBytes: profile.limits.outputBytes },
         AbortSignal.timeout(60_000),
       )
       if (!exited.ok) throw new Refused(exited.control, exited.message, exited.fix)
@@ -192,9 +196,9 @@ const tryAttempts = async (
 }
 
 const tryLimits = async (run: RunCanary, reports: ControlReport[]): Promise<void> => {
-  const finding = (exited: ExitedSandbox, control: string): canaries.Finding | undefined =>
+  const finding = (exited: CollectedSandbox, control: string): canaries.Finding | undefined =>
     canaries.parseFindings(Buffer.from(exited.stdout.bytes).toString("utf8")).find((found) => found.control === control)
-  const ended = (exited: ExitedSandbox): string => JSON.stringify(exited.ending)
+  const ended = (exited: CollectedSandbox): string => JSON.stringify(exited.ending)
   {
     await using exited = await run(canaries.forks, profileFor({ children: false }))
     reports.push(

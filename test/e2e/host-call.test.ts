@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { processCaller, readReceipts, verifyChain } from "../../src/host/index.ts"
 import type { Envelope } from "../../src/host/types.ts"
 import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
-import type { SandboxBackend } from "../../src/sandbox/backend.ts"
-import { digestOfFolder, openWorld, type World } from "./host-world.ts"
+import { digestOfFolder, openFolder, openWorld, type World } from "./host-world.ts"
+import { during } from "./swap.ts"
 
 const codeOf = (envelope: Envelope): string => (envelope.ok ? "ok" : envelope.error.code)
 
@@ -300,35 +300,11 @@ describe("the operator's limits", () => {
 
 it("a file that changes underneath a call is a conflict, and nothing of the call lands", async () => {
   let between = (): void => undefined
-  const real = { backend: undefined as SandboxBackend | undefined }
-  const namespace = (): SandboxBackend => {
-    if (real.backend === undefined) throw new Error("the backend is not made yet")
-    return real.backend
-  }
-  const wrapped: SandboxBackend = {
-    name: "namespace",
-    recover: (workspace) => namespace().recover(workspace),
-    commitHeld: (held) => namespace().commitHeld(held),
-    examine: () => namespace().examine(),
-    [Symbol.asyncDispose]: async () => undefined,
-    async prepare(profile) {
-      const prepared = await namespace().prepare(profile)
-      if (!prepared.ok) return prepared
-      return {
-        ok: true,
-        channel: prepared.channel,
-        async run(job, cancel) {
-          const exited = await prepared.run(job, cancel)
-          between()
-          return exited
-        },
-        [Symbol.asyncDispose]: () => prepared[Symbol.asyncDispose](),
-      }
-    },
-  }
-  await using world = await openWorld("", { backend: wrapped })
-  await using backend = createNamespaceBackend({ data: world.data })
-  real.backend = backend
+  const data = openFolder()
+  using after = new DisposableStack()
+  after.defer(() => rmSync(data, { recursive: true, force: true }))
+  await using real = createNamespaceBackend({ data })
+  await using world = await openWorld("", { backend: during(real, { exited: () => between() }) })
   expect(codeOf(await world.call("fixture.act", { verb: "append", args: ["notes/old.txt", "first\n"] }))).toBe("ok")
   between = () => writeFileSync(join(world.workspace, "notes/old.txt"), "theirs\n")
   expect(await world.call("fixture.act", { verb: "append", args: ["notes/old.txt", "ours\n"] })).toMatchObject({

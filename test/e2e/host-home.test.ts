@@ -3,8 +3,9 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { createHost, readReceipts } from "../../src/host/index.ts"
 import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
-import type { SandboxBackend } from "../../src/sandbox/backend.ts"
+import type { Job } from "../../src/sandbox/backend.ts"
 import { fixtureTools, openFolder, openWorld, type World } from "./host-world.ts"
+import { during } from "./swap.ts"
 
 const token = "/home/tool/.actor/token"
 
@@ -59,33 +60,14 @@ describe("a driver's own state", () => {
 it("state that another call renewed meanwhile is an error that the caller sees, and nothing is committed", async () => {
   let home = ""
   let between = (): void => undefined
-  const real = { backend: undefined as SandboxBackend | undefined }
-  const namespace = (): SandboxBackend => real.backend as SandboxBackend
-  const wrapped: SandboxBackend = {
-    name: "namespace",
-    recover: (workspace) => namespace().recover(workspace),
-    commitHeld: (held) => namespace().commitHeld(held),
-    examine: () => namespace().examine(),
-    [Symbol.asyncDispose]: async () => undefined,
-    async prepare(profile) {
-      home = profile.home?.dir ?? home
-      const prepared = await namespace().prepare(profile)
-      if (!prepared.ok) return prepared
-      return {
-        ok: true,
-        channel: prepared.channel,
-        async run(job, cancel) {
-          const exited = await prepared.run(job, cancel)
-          between()
-          return exited
-        },
-        [Symbol.asyncDispose]: () => prepared[Symbol.asyncDispose](),
-      }
-    },
+  const data = openFolder()
+  using after = new DisposableStack()
+  after.defer(() => rmSync(data, { recursive: true, force: true }))
+  await using real = createNamespaceBackend({ data })
+  const started = (job: Job): void => {
+    home = job.home?.dir ?? home
   }
-  await using world = await openWorld("", { backend: wrapped })
-  await using backend = createNamespaceBackend({ data: world.data })
-  real.backend = backend
+  await using world = await openWorld("", { backend: during(real, { started, exited: () => between() }) })
   expect(await world.call("fixture.act", { verb: "write", args: [token, "first"] })).toMatchObject({ ok: true })
   between = () => writeFileSync(join(home, ".actor/token"), "theirs")
   const envelope = await world.call("fixture.act", { verb: "puts", args: [token, "ours", "notes/new.txt", "x"] })

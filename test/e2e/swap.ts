@@ -3,34 +3,48 @@ import { mkdirSync, readdirSync, renameSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { expect } from "vitest"
 import { createHost } from "../../src/host/index.ts"
-import type { ExitedSandbox, SandboxBackend } from "../../src/sandbox/backend.ts"
+import type { Job, RunningSandbox, SandboxBackend } from "../../src/sandbox/backend.ts"
 import { fixtureTools, openWorld, type World } from "./host-world.ts"
 
 export interface Moments {
   /** admitted and sealed; nothing runs yet */
   readonly prepared?: () => void
+  /** about to be started */
+  readonly started?: (job: Job) => void
   /** the tool is gone; nothing is committed yet */
   readonly exited?: () => void
 }
 
+/** Something happens on the host once the run is over, before anybody hears of it. */
+const afterwards = (running: RunningSandbox, exited: () => void): RunningSandbox => ({
+  ok: true,
+  stdin: running.stdin,
+  stdout: running.stdout,
+  stderr: running.stderr,
+  signal: (name) => running.signal(name),
+  stop: (ending) => running.stop(ending),
+  exited: running.exited.finally(exited),
+  [Symbol.asyncDispose]: () => running[Symbol.asyncDispose](),
+})
+
 /** The real backend, with something happening on the host between its steps. */
-export const during = (real: SandboxBackend, { prepared, exited }: Moments): SandboxBackend => ({
+export const during = (real: SandboxBackend, { prepared, started, exited }: Moments): SandboxBackend => ({
   name: real.name,
   recover: (workspace, cancel) => real.recover(workspace, cancel),
   commitHeld: (held) => real.commitHeld(held),
   examine: () => real.examine(),
-  async prepare(profile) {
-    const made = await real.prepare(profile)
+  async prepare(shape, cancel) {
+    const made = await real.prepare(shape, cancel)
     prepared?.()
     if (!made.ok) return made
     return {
       ok: true,
       channel: made.channel,
       [Symbol.asyncDispose]: () => made[Symbol.asyncDispose](),
-      async run(job, cancel) {
-        const ended = await made.run(job, cancel)
-        exited?.()
-        return ended as ExitedSandbox
+      async start(job, stop) {
+        started?.(job)
+        const running = await made.start(job, stop)
+        return running.ok && exited !== undefined ? afterwards(running, exited) : running
       },
     }
   },
@@ -54,7 +68,7 @@ const layOut = (world: World) => {
 }
 
 /** One call with the parent swapped at that moment, and what lies in either folder afterwards. */
-export const attempt = async (when: keyof Moments, open: (data: string) => SandboxBackend) => {
+export const attempt = async (when: "prepared" | "exited", open: (data: string) => SandboxBackend) => {
   await using world = await openWorld()
   const place = layOut(world)
   await using real = open(world.data)

@@ -31,7 +31,7 @@ const network = (file: string, find: string, replace: string): Edit => ({
   find,
   replace,
 })
-const process = (file: string, find: string, replace: string): Edit => ({
+const processes = (file: string, find: string, replace: string): Edit => ({
   file: `sandbox/process/${file}`,
   find,
   replace,
@@ -43,14 +43,14 @@ const layers = (file: string, find: string, replace: string): Edit => ({
   replace,
 })
 const seccomp = namespace(
-  "launcher.ts",
+  "premises.ts",
   "compileFilter(rulesFor({ children }), architecture)",
   "compileFilter([], architecture)",
 )
 const bwrap = (find: string, replace: string): Edit => namespace("bwrap-arguments.ts", find, replace)
 const noKill = [
   namespace("sealed-run.ts", "if (first !== undefined) pidfdKill(first)", ""),
-  process("tree.ts", "if (tries === 20) kill(first)", ""),
+  processes("tree.ts", "if (tries === 20) kill(first)", ""),
 ]
 const noConflicts: readonly Edit[] = [
   {
@@ -110,7 +110,7 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the filter against child processes",
-    edits: [namespace("launcher.ts", "rulesFor({ children })", "rulesFor({ children: true })")],
+    edits: [namespace("premises.ts", "rulesFor({ children })", "rulesFor({ children: true })")],
     reddens: [
       "that forks is ended",
       "uses vfork",
@@ -317,7 +317,7 @@ export const controls: readonly Control[] = [
     name: "a read-only root and /dev",
     edits: [
       bwrap('args.push("--ro-bind", slot.root, "/")', 'args.push("--bind", slot.root, "/")'),
-      bwrap(', "--remount-ro", "/dev"', ""),
+      bwrap('args.push("--remount-ro", "/dev")', ""),
     ],
     reddens: ["system folders and program files"],
   },
@@ -339,7 +339,7 @@ export const controls: readonly Control[] = [
     name: "the limit on memory",
     edits: [
       namespace("sealed-run.ts", "memoryBytes: limits.memoryBytes,", "memoryBytes: 2 ** 31,"),
-      namespace("sealed-run.ts", "[`ulimit -d ${Math.ceil(limits.memoryBytes / 1024)}`]", "[]"),
+      namespace("sealed-run.ts", "[`ulimit -d ${Math.ceil(shape.limits.memoryBytes / 1024)}`]", "[]"),
     ],
     reddens: ["one process does not get more memory"],
   },
@@ -358,8 +358,8 @@ export const controls: readonly Control[] = [
         "false",
       ),
       layers("call-layers.ts", "budget.bytes - used.bytes < FULL_BELOW.bytes", "false"),
-      layers("slot.ts", "Math.min(bytes, limits.memoryBytes)", "2 ** 29"),
-      namespace("sealed-run.ts", "ulimit -f ${Math.ceil(limits.diskBytes / ulimitBlock)}", "ulimit -f unlimited"),
+      layers("slot.ts", "Math.min(bytes, memoryBytes)", "2 ** 29"),
+      namespace("sealed-run.ts", "ulimit -f ${Math.ceil(job.limits.diskBytes / ulimitBlock)}", "ulimit -f unlimited"),
     ],
     reddens: [
       "one big file in the workspace",
@@ -381,7 +381,7 @@ export const controls: readonly Control[] = [
       namespace(
         "sealed-run.ts",
         "memoryBytes: limits.memoryBytes,",
-        "memoryBytes: limits.memoryBytes + limits.diskBytes,",
+        "memoryBytes: limits.memoryBytes + job.limits.diskBytes,",
       ),
     ],
     reddens: ["not raised by what may be written"],
@@ -401,18 +401,18 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the limit on open files",
-    edits: [namespace("sealed-run.ts", "ulimit -n ${limits.openFiles}", "true")],
+    edits: [namespace("sealed-run.ts", "ulimit -n ${shape.limits.openFiles}", "true")],
     reddens: ["descriptors run out", "hard limits cannot be raised"],
   },
   {
     name: "the limit on output",
-    edits: [process("capture.ts", "if (total > floodAt && !flooded)", "if (false)")],
+    edits: [processes("capture.ts", "if (total > floodAt && !flooded)", "if (false)")],
     reddens: ["a flood on stdout", "a flood on stderr"],
   },
   {
     name: "the limit on CPU time",
     edits: [
-      namespace("sealed-run.ts", 'stop({ by: "limit", limit: "cpu" })', "void 0"),
+      processes("watch-run.ts", 'stop({ by: "limit", limit: "cpu" })', "void 0"),
       { file: "sandbox/endings.ts", find: "if (cpuMs === undefined) return []", replace: "if (true) return []" },
     ],
     reddens: ["CPU time ends at a limit of whole seconds", "CPU time ends at its limit in spite"],
@@ -420,8 +420,8 @@ export const controls: readonly Control[] = [
   {
     name: "the deadline",
     edits: [
-      namespace(
-        "sealed-run.ts",
+      processes(
+        "watch-run.ts",
         'setTimeout(() => stop({ by: "limit", limit: "wall" }), limits.wallMs)',
         "setTimeout(() => undefined, limits.wallMs)",
       ),
@@ -445,7 +445,7 @@ export const controls: readonly Control[] = [
       ...noKill,
       bwrap('"--die-with-parent",', ""),
       bwrap('"--unshare-pid", ', ""),
-      namespace("sealed-run.ts", "    await treeGone(seat, status.childPid)\n", ""),
+      namespace("sealed-run.ts", "await treeGone(seat, status.childPid)", "{ gone: true, cpuMs: undefined }"),
     ],
     reddens: ["what orphans write after", "an orphan that keeps stdout open"],
   },

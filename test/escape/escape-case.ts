@@ -5,7 +5,7 @@
  * from outside. Programs print `BREACH: …` for what they got away with and `tried` once they got to their end, so that
  * a program that never ran does not count as one that was stopped.
  */
-import type { ExitedSandbox } from "../../src/sandbox/backend.ts"
+import type { CollectedSandbox } from "../../src/sandbox/backend.ts"
 import type { ProfileOverrides } from "../support/sealed.ts"
 import type { Ground } from "./ground.ts"
 
@@ -20,7 +20,7 @@ export interface Place {
 }
 
 export interface Seen extends Place {
-  readonly exited: ExitedSandbox
+  readonly exited: CollectedSandbox
   readonly stdout: string
   readonly stderr: string
   /** how the commit went, where the case asks for one */

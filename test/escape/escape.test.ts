@@ -10,7 +10,6 @@ import {
   descendants,
   groupsOf,
   prepared,
-  profileOf,
   removeFolder,
   stillAlive,
   strayMounts,
@@ -54,11 +53,12 @@ test("every case has a name of its own, and there are at least seventy", () => {
 
 test("a NUL in a variable or an argument is refused before anything runs: it would be the sandbox's next option", async () => {
   for (const env of [{ X: "x\0--cap-add\0ALL" }, { "X\0": "y" }, { "X=Y": "z" }, { "": "z" }]) {
-    expect(await backend.prepare(profileOf({ env }))).toMatchObject({ ok: false, control: "environment" })
+    const job = { argv: ["/usr/bin/sh", "-c", "true"], workspace: ground.folder }
+    expect(await (await prepared(backend, { env })).run(job)).toMatchObject({ ok: false, control: "environment" })
   }
   const sandbox = await prepared(backend)
-  const job = { argv: ["/usr/bin/sh", "-c", "true", "a\0b"], stdin: new Uint8Array(), workspace: ground.folder }
-  expect(await sandbox.run(job, new AbortController().signal)).toMatchObject({ ok: false, control: "arguments" })
+  const job = { argv: ["/usr/bin/sh", "-c", "true", "a\0b"], workspace: ground.folder }
+  expect(await sandbox.run(job)).toMatchObject({ ok: false, control: "arguments" })
 })
 
 test("a descriptor that the host's own parent left open does not get in", async () => {

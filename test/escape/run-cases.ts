@@ -8,6 +8,7 @@ import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { parseArgs } from "node:util"
 import type { SandboxBackend } from "../../src/sandbox/backend.ts"
+import type { runOnce as collectOnce } from "../../src/sandbox/collect.ts"
 import { patience as slowness } from "../support/patience.ts"
 import { removeFolder, temporaryFolder } from "../support/sealed.ts"
 import { applies, escapeCases } from "./cases/index.ts"
@@ -17,9 +18,11 @@ import { runEscapeCase } from "./run-escape-case.ts"
 
 const { values } = parseArgs({ options: { source: { type: "string" }, only: { type: "string", multiple: true } } })
 const source = values.source ?? fileURLToPath(new URL("../../src", import.meta.url))
-const { createNamespaceBackend } = (await import(pathToFileURL(join(source, "sandbox/namespace/backend.ts")).href)) as {
+const of = (file: string): Promise<unknown> => import(pathToFileURL(join(source, file)).href)
+const { createNamespaceBackend } = (await of("sandbox/namespace/backend.ts")) as {
   createNamespaceBackend: (options: { data: string }) => SandboxBackend
 }
+const { runOnce } = (await of("sandbox/collect.ts")) as { runOnce: typeof collectOnce }
 const wanted = escapeCases.filter(
   (escape) => applies(escape) && (values.only?.some((text) => escape.name.includes(text)) ?? true),
 )
@@ -43,7 +46,7 @@ for (const escape of wanted) {
     timer.signal.addEventListener("abort", () => clearTimeout(timeout))
   })
   const verdict = await Promise.race([
-    runEscapeCase(backend, escape, ground).catch((error: Error) => broken(error.message)),
+    runEscapeCase(backend, escape, ground, runOnce).catch((error: Error) => broken(error.message)),
     patience,
   ])
   timer.abort()

@@ -8,6 +8,8 @@
 import { mkdirSync, realpathSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { Ending, SandboxBackend } from "../../src/sandbox/backend.ts"
+import { runOnce } from "../../src/sandbox/collect.ts"
+import { jobOf, shapeOf } from "../../src/sandbox/profile.ts"
 import { fingerprint, profileOf, removeFolder, temporaryFolder } from "../support/sealed.ts"
 import type { EscapeCase, Place, Seen, Verdict } from "./escape-case.ts"
 import type { Ground } from "./ground.ts"
@@ -67,7 +69,13 @@ const commonBreaches = (seen: Seen, escape: EscapeCase): string[] => {
   return found
 }
 
-export const runEscapeCase = async (backend: SandboxBackend, escape: EscapeCase, ground: Ground): Promise<Verdict> => {
+/** `run`: of the same source as the backend. */
+export const runEscapeCase = async (
+  backend: SandboxBackend,
+  escape: EscapeCase,
+  ground: Ground,
+  run = runOnce,
+): Promise<Verdict> => {
   const place = layOut(ground)
   const done = new AbortController()
   let meanwhile: Promise<void> | undefined
@@ -76,12 +84,14 @@ export const runEscapeCase = async (backend: SandboxBackend, escape: EscapeCase,
     const outside = fingerprint(place.outside)
     const before = fingerprint(place.workspace)
     const overrides = typeof escape.profile === "function" ? escape.profile(place) : escape.profile
-    const prepared = await backend.prepare(profileOf({ program: program[escape.language], ...overrides }))
+    const profile = profileOf({ program: program[escape.language], ...overrides })
+    const prepared = await backend.prepare(shapeOf(profile))
     if (!prepared.ok) throw new Error(`${prepared.control}: ${prepared.message}`)
     const source = typeof escape.source === "function" ? escape.source(place) : escape.source
     meanwhile = escape.meanwhile?.(place, done.signal)
-    const job = { argv: commandOf(escape.language, source), stdin: new Uint8Array(), workspace: place.workspace }
-    const exited = await prepared.run(job, new AbortController().signal)
+    const job = jobOf(profile, { argv: commandOf(escape.language, source), workspace: place.workspace })
+    const output = { stdin: new Uint8Array(), outputBytes: profile.limits.outputBytes }
+    const exited = await run(prepared, job, output, new AbortController().signal)
     if (!exited.ok) {
       done.abort()
       await meanwhile

@@ -7,8 +7,8 @@
  */
 import { readFileSync } from "node:fs"
 import type { Socket } from "node:net"
-import type { Channel, ExitedSandbox, SandboxBackend } from "../../src/sandbox/backend.ts"
-import { type ProfileOverrides, profileOf, removeFolder, temporaryFolder } from "./sealed.ts"
+import type { Channel, CollectedSandbox, SandboxBackend } from "../../src/sandbox/backend.ts"
+import { prepareFor, type ProfileOverrides, profileOf, removeFolder, temporaryFolder } from "./sealed.ts"
 
 export const proxyPort = 3128
 const controlPort = 7
@@ -36,7 +36,7 @@ export interface Occupant extends AsyncDisposable {
   datagram(address: string, port: number, payload: Uint8Array): Promise<Buffer>
   run(argv: readonly string[], options?: RunOptions): Promise<Ran>
   /** Ends it; how the sandbox ended and what the kernel's taps saw. */
-  leave(): Promise<ExitedSandbox>
+  leave(): Promise<CollectedSandbox>
 }
 
 /** What failed inside, by the name that Python has for it. */
@@ -64,7 +64,7 @@ export async function occupy(
     network: { proxyPort, transparentPorts: [...ports, controlPort], dns },
     limits: { wallMs: 600_000, pids: 512, openFiles: 1024, memoryBytes: 1024 * 1024 * 1024, ...overrides.limits },
   })
-  const sandbox = await backend.prepare(profile)
+  const sandbox = await prepareFor(backend, profile)
   if (!sandbox.ok) throw new Error(`${sandbox.control}: ${sandbox.message}`)
   if (sandbox.channel === "none") throw new Error("a sandbox without a channel")
   const transparent = new Map(sandbox.channel.transparent)
@@ -86,7 +86,7 @@ export async function occupy(
     else next(socket)
   })
   const cancel = new AbortController()
-  const running = sandbox.run({ argv: [program, "-c", source], stdin: new Uint8Array(), workspace }, cancel.signal)
+  const running = sandbox.run({ argv: [program, "-c", source], workspace }, cancel.signal)
   const broken = running.then((exited) => {
     throw new Error(
       exited.ok
@@ -116,8 +116,8 @@ export async function occupy(
     return value
   }
   const text = (base64: string): string => Buffer.from(base64, "base64").toString("utf8")
-  let left: Promise<ExitedSandbox> | undefined
-  const leave = async (): Promise<ExitedSandbox> => {
+  let left: Promise<CollectedSandbox> | undefined
+  const leave = async (): Promise<CollectedSandbox> => {
     cancel.abort()
     const exited = await running
     for (const socket of open) socket.destroy()

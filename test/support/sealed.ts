@@ -14,13 +14,15 @@ import {
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type {
-  ExitedSandbox,
-  Job,
+  CollectedSandbox,
   Limits,
   PreparedSandbox,
   SandboxBackend,
   SandboxProfile,
+  Unavailable,
 } from "../../src/sandbox/backend.ts"
+import { runOnce } from "../../src/sandbox/collect.ts"
+import { jobOf, type RunOfProfile, shapeOf } from "../../src/sandbox/profile.ts"
 import { patience } from "./patience.ts"
 
 const mebibyte = 1024 * 1024
@@ -107,21 +109,40 @@ export const profileOf = (overrides: ProfileOverrides = {}): SandboxProfile => {
 export const temporaryFolder = (name: string): string => realpathSync(mkdtempSync(join(tmpdir(), `caisson-${name}-`)))
 
 export interface Outcome {
-  readonly exited: ExitedSandbox
+  readonly exited: CollectedSandbox
   readonly stdout: string
   readonly stderr: string
 }
-export const prepared = async (backend: SandboxBackend, overrides?: ProfileOverrides): Promise<PreparedSandbox> => {
-  const made = await backend.prepare(profileOf(overrides))
+export interface OneShot extends RunOfProfile {
+  readonly stdin?: string | Uint8Array
+}
+/** A prepared sandbox together with the profile it was prepared for. */
+export interface Readied extends PreparedSandbox {
+  readonly profile: SandboxProfile
+  /** Start, feed, collect. */
+  run(job: OneShot, cancel?: AbortSignal): Promise<CollectedSandbox | Unavailable>
+}
+export const readied = (made: PreparedSandbox, profile: SandboxProfile): Readied => ({
+  ok: true,
+  channel: made.channel,
+  profile,
+  start: (job, cancel) => made.start(job, cancel),
+  run: ({ stdin = "", ...job }, cancel = new AbortController().signal) =>
+    runOnce(made, jobOf(profile, job), { stdin: Buffer.from(stdin), outputBytes: profile.limits.outputBytes }, cancel),
+  [Symbol.asyncDispose]: () => made[Symbol.asyncDispose](),
+})
+/** Ready it for a profile, or say what cannot be enforced. */
+export const prepareFor = async (backend: SandboxBackend, profile: SandboxProfile): Promise<Readied | Unavailable> => {
+  const made = await backend.prepare(shapeOf(profile))
+  return made.ok ? readied(made, profile) : made
+}
+export const prepared = async (backend: SandboxBackend, overrides?: ProfileOverrides): Promise<Readied> => {
+  const made = await prepareFor(backend, profileOf(overrides))
   if (!made.ok) throw new Error(`${made.control}: ${made.message}`)
   return made
 }
-export const finish = async (
-  sandbox: PreparedSandbox,
-  job: Omit<Job, "stdin"> & { stdin?: string },
-  cancel: AbortSignal = new AbortController().signal,
-): Promise<Outcome> => {
-  const exited = await sandbox.run({ ...job, stdin: Buffer.from(job.stdin ?? "") }, cancel)
+export const finish = async (sandbox: Readied, job: OneShot, cancel?: AbortSignal): Promise<Outcome> => {
+  const exited = await sandbox.run(job, cancel)
   if (!exited.ok) throw new Error(`${exited.control}: ${exited.message}`)
   return {
     exited,

@@ -43,6 +43,9 @@ const makeBackend = async (name: "namespace" | "docker", options: DockerHostOpti
   return (await import("../../sandbox/namespace/backend.ts")).createNamespaceBackend({ data: options.data })
 }
 
+/** Where a sandbox finds the authority of its own proxy. */
+const AUTHORITY = "/run/caisson/egress-ca.pem"
+
 const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> => {
   const { createEgressProxy } = await import("../../egress-proxy/index.ts")
   const { boundBuffers } = await import("../data/socket-buffers.ts")
@@ -63,6 +66,7 @@ const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> => {
     onDescriptor: boundBuffers,
   })
   return {
+    files: proxy.caPem === undefined ? {} : { [AUTHORITY]: Buffer.from(proxy.caPem) },
     serve: (channel) => void proxy.serve(channel),
     reached: () => Array.from(reached, ([target, count]) => ({ target, count })),
     denials: () => proxy.denials(),

@@ -6,7 +6,9 @@
  */
 import { mkdirSync } from "node:fs"
 import { explainDenial, namedDenial } from "../../egress-proxy/explain.ts"
-import type { Denial, ExitedSandbox, Unavailable } from "../../sandbox/backend.ts"
+import type { CollectedSandbox, Denial, Unavailable } from "../../sandbox/backend.ts"
+import { collect } from "../../sandbox/collect.ts"
+import { jobOf, shapeOf } from "../../sandbox/profile.ts"
 import { endingFailure } from "../invoke/error-map.ts"
 import { exitWord } from "../invoke/exit-code.ts"
 import { expirySign } from "../invoke/expiry.ts"
@@ -49,7 +51,7 @@ export const mergeDenials = (...lists: readonly (readonly Denial[])[]): readonly
 /** The ending and the streams, by the rules of the driver. */
 const outcomeOf = (
   { tool, driver, route, format, profile, timeout }: Sealed,
-  exited: ExitedSandbox,
+  exited: CollectedSandbox,
 ): Attempt["outcome"] => {
   const { ending, stdout, stderr } = exited
   if (ending.by !== "exit") {
@@ -75,16 +77,23 @@ const withUnreachable = (outcome: Attempt["outcome"], failures: readonly Denial[
   return { ...outcome, details: { ...outcome.details, unreachable } }
 }
 
+export interface AttemptOptions {
+  /** what is left of the call's time */
+  readonly wallMs: number
+  /** what earlier attempts were denied */
+  readonly earlier: readonly Denial[]
+  readonly scope: AsyncDisposableStack
+}
+
 export const attempt = async (
   core: HostCore,
   sealed: Sealed,
-  scope: AsyncDisposableStack,
-  earlier: readonly Denial[],
+  { wallMs, earlier, scope }: AttemptOptions,
 ): Promise<Step<Attempt>> => {
-  const { profile, egress, job, signal } = sealed
+  const { profile, egress, command, folder, signal } = sealed
   if (profile.home !== undefined) mkdirSync(profile.home.dir, { recursive: true, mode: 0o700 })
   const backend = await core.backend()
-  const prepared = await backend.prepare(profile)
+  const prepared = await backend.prepare(shapeOf(profile), signal)
   if (!prepared.ok) return notEnforced(prepared)
   scope.use(prepared)
   let proxy: ServedEgress | undefined
@@ -99,7 +108,11 @@ export const attempt = async (
     proxy = scope.use(await core.egressProxy(egress))
     proxy.serve(prepared.channel)
   }
-  const exited = await prepared.run(job, signal)
+  const job = jobOf(profile, { argv: command.argv, workspace: folder.identity, wallMs, files: proxy?.files ?? {} })
+  const running = await prepared.start(job, signal)
+  if (!running.ok) return notTaken(running)
+  scope.use(running)
+  const exited = await collect(running, { stdin: command.stdin, outputBytes: profile.limits.outputBytes })
   if (!exited.ok) return notTaken(exited)
   scope.use(exited)
   const nameFor = (address: string): string | undefined => proxy?.nameFor(address)

@@ -17,6 +17,8 @@ export interface Reached {
 export interface ServedEgress extends AsyncDisposable {
   /** what was allowed */
   reached(): readonly Reached[]
+  /** what the sandbox must be given to trust it: path inside → content */
+  readonly files: Readonly<Record<string, Uint8Array>>
   serve(channel: Channel): void
   denials(): readonly Denial[]
   /** what was allowed and could not be carried, so that the proxy's own 502 is told from a site's */

@@ -8,7 +8,8 @@
 import { cliOf } from "../../manifest/kinds/body.ts"
 import { isOperator } from "../access/caller.ts"
 import { callErrorOf, type Failure } from "../failure.ts"
-import type { SandboxProfile } from "../../sandbox/backend.ts"
+import type { SandboxProfile, Unavailable } from "../../sandbox/backend.ts"
+import { shapeOf, unfitJob } from "../../sandbox/profile.ts"
 import type { RouteRow, WhyReport } from "../types.ts"
 import { admit } from "./admit.ts"
 import { authorize } from "./authorize.ts"
@@ -37,9 +38,17 @@ const homeUntold = ({ home }: SandboxProfile): Pick<SandboxProfile, "home"> =>
 
 /** A sandbox is prepared and thrown away unused: what this machine cannot enforce ends the call too. */
 const notSealed = async (core: HostCore, profile: SandboxProfile): Promise<Failure | undefined> => {
-  const prepared = await (await core.backend()).prepare(profile)
-  if (!prepared.ok)
-    return { ok: false, code: "sandbox_unavailable", message: prepared.message, hint: prepared.fix, details: {} }
+  const refused = ({ message, fix }: Unavailable): Failure => ({
+    ok: false,
+    code: "sandbox_unavailable",
+    message,
+    hint: fix,
+    details: {},
+  })
+  const unfit = unfitJob({ argv: [], env: profile.env })
+  if (unfit !== undefined) return refused(unfit)
+  const prepared = await (await core.backend()).prepare(shapeOf(profile))
+  if (!prepared.ok) return refused(prepared)
   await prepared[Symbol.asyncDispose]()
   return undefined
 }
@@ -76,7 +85,7 @@ export const explain = async (core: HostCore, requested: Requested): Promise<Why
     tool,
     rows,
     selected,
-    argv: made.ok ? made.value.job.argv : templatesOf(signedIn.value),
+    argv: made.ok ? made.value.command.argv : templatesOf(signedIn.value),
     egress: egressOf(core, signedIn.value).map((entry) => entry.text),
     mutates: call.tool.mutates.map((scope) => scope.text),
     approval: { class: call.approval.class, effects: whatIsAsked(asked) },

@@ -10,6 +10,8 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { scratchFolder } from "../../data-folder/paths.ts"
 import type { SandboxBackend, SandboxProfile } from "../../sandbox/backend.ts"
+import { runOnce } from "../../sandbox/collect.ts"
+import { jobOf, shapeOf } from "../../sandbox/profile.ts"
 import { defaultLimits, hostLimits } from "../limits.ts"
 import type { Probe, ProbeRequest, ProbeResult } from "../registry/types.ts"
 import { createTurnstile } from "../turnstile.ts"
@@ -59,11 +61,14 @@ const probeOnce = async (
 ): Promise<ProbeResult> => {
   const workspace = await mkdtemp(join(scratchFolder(data), "probe-"))
   try {
-    const prepared = await (await backend()).prepare(profileFor(request))
+    const profile = profileFor(request)
+    const prepared = await (await backend()).prepare(shapeOf(profile), signal)
     if (!prepared.ok) throw new ProbeNotSealed(prepared.message, prepared.fix)
     await using _prepared = prepared
     const argv = [insidePath(request), ...request.argv.slice(1)]
-    const exited = await prepared.run({ argv, stdin: new Uint8Array(), workspace }, signal)
+    const { outputBytes } = profile.limits
+    const output = { stdin: new Uint8Array(), outputBytes }
+    const exited = await runOnce(prepared, jobOf(profile, { argv, workspace }), output, signal)
     if (!exited.ok) throw new ProbeNotSealed(exited.message, exited.fix)
     await using _exited = exited
     if (exited.ending.by === "infrastructure") throw new ProbeNotSealed(exited.ending.message, "run `caisson doctor`")

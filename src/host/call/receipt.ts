@@ -191,11 +191,11 @@ const routedFacts = (progress: Progress, ran: JsonObject | undefined): JsonObjec
 
 const sealedFacts = (progress: Progress): JsonObject => {
   if (!has<Sealed>(progress, "profile")) return {}
-  const { profileDigest, route, job, timeout } = progress
+  const { profileDigest, route, command, timeout } = progress
   return {
     profile: profileDigest,
     argv_template: small([...(route.implementation.cli?.argv ?? [])]),
-    argv_count: job.argv.length,
+    argv_count: command.argv.length,
     timeout_ms: timeout.ms,
   }
 }

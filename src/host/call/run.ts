@@ -16,15 +16,6 @@ import { judge } from "./judge.ts"
 import { keepHome, withHomes } from "./keep-home.ts"
 import type { HomeOutcome, Judged, Sealed, Step } from "./steps.ts"
 
-/** The same profile with what is left of the time. */
-const within = (sealed: Sealed, leftMs: number): Sealed => ({
-  ...sealed,
-  profile: Object.freeze({
-    ...sealed.profile,
-    limits: Object.freeze({ ...sealed.profile.limits, wallMs: Math.max(1, Math.floor(leftMs)) }),
-  }),
-})
-
 const cancelled: Failure = {
   ok: false,
   code: "cancelled",
@@ -53,9 +44,10 @@ export const run = async (core: HostCore, sealed: Sealed, scope: AsyncDisposable
   let reached: readonly Reached[] = []
   for (let attempts = 1; ; attempts += 1) {
     if (sealed.signal.aborted) return cancelled
-    const elapsed = performance.now() - started
+    const left = sealed.timeout.ms - (performance.now() - started)
+    const wallMs = attempts === 1 ? sealed.profile.limits.wallMs : Math.max(1, Math.floor(left))
     await using own = new AsyncDisposableStack()
-    const made = await attempt(core, attempts === 1 ? sealed : within(sealed, sealed.timeout.ms - elapsed), own, denied)
+    const made = await attempt(core, sealed, { wallMs, earlier: denied, scope: own })
     if (!made.ok) return made
     homes = [...homes, ...(await keepHome(made.value.exited))]
     reached = mergeReached(reached, made.value.reached)

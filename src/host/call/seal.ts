@@ -1,5 +1,5 @@
 /**
- * Step 5: contract ∩ driver ∩ host policy → one immutable profile, and the job that runs under it.
+ * Step 5: contract ∩ driver ∩ host policy → one immutable profile, and the command that runs under it.
  *
  * Guarantees: nothing is wider than the driver declares, the contract allows and the operator permits; the profile is
  * frozen and its digest goes into the receipt. What is declared and cannot be enforced here ends the call before
@@ -11,7 +11,7 @@ import { digestOf } from "../../manifest/digest.ts"
 import { deepFreeze } from "../../manifest/freeze.ts"
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { CliSpec } from "../../manifest/types.ts"
-import type { Job, SandboxProfile } from "../../sandbox/backend.ts"
+import type { SandboxProfile } from "../../sandbox/backend.ts"
 import { homeFolder } from "../data/homes.ts"
 import type { Failure } from "../failure.ts"
 import { outputFormat, withJsonFlag } from "../invoke/format.ts"
@@ -60,8 +60,8 @@ export const profileDigest = (profile: SandboxProfile, egress?: EgressPolicy): s
     ),
   })
 
-const jobFor = (signedIn: SignedIn, cli: CliSpec): Step<{ job: Job; format: Sealed["format"] }> => {
-  const { route, context, workspace, folder, tool } = signedIn
+const commandFor = (signedIn: SignedIn, cli: CliSpec): Step<Pick<Sealed, "command" | "format">> => {
+  const { route, context, tool } = signedIn
   const { binding, implementation, mappedInput } = route
   const values = { input: mappedInput, context }
   const expanded = binding.argv === undefined ? { ok: true as const, argv: [] } : expandArgv(binding.argv, values)
@@ -74,12 +74,7 @@ const jobFor = (signedIn: SignedIn, cli: CliSpec): Step<{ job: Job; format: Seal
   return {
     ok: true,
     value: {
-      job: {
-        argv: [insidePath(signedIn), ...cli.binArgs, ...own],
-        stdin: stdin.bytes,
-        workspace,
-        folder: folder.identity,
-      },
+      command: { argv: [insidePath(signedIn), ...cli.binArgs, ...own], stdin: stdin.bytes },
       format,
     },
   }
@@ -152,6 +147,6 @@ export const seal = (core: HostCore, signedIn: SignedIn): Step<Sealed> => {
   const sealed = sealProfile(core, signedIn)
   if (!sealed.ok) return sealed
   const { cli, passed: _passed, ...rest } = sealed.value
-  const made = jobFor(signedIn, cli)
+  const made = commandFor(signedIn, cli)
   return made.ok ? { ok: true, value: { ...signedIn, ...rest, ...made.value } } : made
 }

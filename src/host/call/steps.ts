@@ -11,7 +11,7 @@ import type {
   RetryRule,
   ToolContract,
 } from "../../manifest/types.ts"
-import type { CommitResult, Denial, ExitedSandbox, Job, SandboxProfile } from "../../sandbox/backend.ts"
+import type { CollectedSandbox, CommitResult, Denial, SandboxProfile } from "../../sandbox/backend.ts"
 import type { Effect } from "../../sandbox/effects/types.ts"
 import type { OpenFolder } from "../../sandbox/folder.ts"
 import type { Caller } from "../access/caller.ts"
@@ -83,12 +83,18 @@ export interface SignedIn extends Routed {
   readonly authState: "not-needed" | "authed"
 }
 
+/** What is run under the profile. */
+export interface Command {
+  readonly argv: readonly string[]
+  readonly stdin: Uint8Array
+}
+
 export interface Sealed extends SignedIn {
   readonly profile: SandboxProfile
   readonly profileDigest: string
   /** absent: no network */
   readonly egress?: EgressPolicy
-  readonly job: Job
+  readonly command: Command
   readonly format: OutputFormat
   readonly timeout: EffectiveTimeout
   readonly retry: RetryRule
@@ -97,7 +103,7 @@ export interface Sealed extends SignedIn {
 
 /** One run of the program, read by the driver's output rules. */
 export interface Attempt {
-  readonly exited: ExitedSandbox
+  readonly exited: CollectedSandbox
   readonly denied: readonly Denial[]
   /** declared hosts that it was let through to */
   readonly reached: readonly Reached[]

@@ -7,7 +7,7 @@
  * Assumes: root, on the machine that the engine runs on.
  */
 import { createHash } from "node:crypto"
-import type { ControlReport, PreparedSandbox, SandboxBackend, SandboxProfile, Unavailable } from "../backend.ts"
+import type { ControlReport, PreparedSandbox, SandboxBackend, SandboxShape, Unavailable } from "../backend.ts"
 import type { FolderIdentity } from "../folder.ts"
 import type { HeldCommit, HeldCommitResult } from "../layers/held.ts"
 import { Transactions } from "../layers/transactions.ts"
@@ -16,7 +16,6 @@ import { rulesFor } from "../seccomp/rules.ts"
 import { openChannel } from "./channel.ts"
 import type { Endpoint } from "./discovery.ts"
 import { examineControls } from "./examine.ts"
-import { unfitVariable } from "./job-wire.ts"
 import { park, type ParkFailure } from "./parked.ts"
 import { DEFAULT_BUDGET, type Kind, Pool, type PoolBudget, type Start } from "./pool.ts"
 import { Prepared } from "./prepared.ts"
@@ -94,8 +93,8 @@ export class DockerBackend implements SandboxBackend {
     }
     return filter
   }
-  #kind(station: Station, profile: SandboxProfile): Kind {
-    const { executables, limits } = profile
+  #kind(station: Station, shape: SandboxShape): Kind {
+    const { executables, limits } = shape
     const fixed = [executables, limits.memoryBytes, limits.pids, limits.cpus ?? null, limits.openFiles]
     const key = createHash("sha256").update(JSON.stringify(fixed)).digest("hex")
     return {
@@ -105,7 +104,7 @@ export class DockerBackend implements SandboxBackend {
         const once = async (): ReturnType<Start> => {
           const root = await station.rootFor(executables)
           if (!root.ok) return root
-          const parked = await park({ ...station, profile, root: root.value })
+          const parked = await park({ ...station, shape, root: root.value })
           if (parked.ok || TELLS_NOTHING.has(parked.failure.kind)) return parked
           const { product } = station.info
           const sees = await engineSeesOurFiles({ ...station, product, image: root.value.image })
@@ -118,10 +117,10 @@ export class DockerBackend implements SandboxBackend {
       },
     }
   }
-  async prepare(profile: SandboxProfile): Promise<PreparedSandbox | Unavailable> {
+  async prepare(shape: SandboxShape): Promise<PreparedSandbox | Unavailable> {
     const station = await this.station()
     if ("ok" in station) return station
-    if (profile.required.includes("cpus") && !station.info.limits.cpu) {
+    if (shape.required.includes("cpus") && !station.info.limits.cpu) {
       return {
         ok: false,
         control: "cpu-share",
@@ -129,28 +128,19 @@ export class DockerBackend implements SandboxBackend {
         fix: "mount the cpu controller with CFS quotas",
       }
     }
-    const variable = unfitVariable(profile.env)
-    if (variable !== undefined) {
-      return {
-        ok: false,
-        control: "environment",
-        message: `the variable ${JSON.stringify(variable)} cannot be passed as it is`,
-        fix: "give it a name without `=`, and no NUL characters",
-      }
-    }
     void station.removals.retry()
-    const kind = this.#kind(station, profile)
+    const kind = this.#kind(station, shape)
     const taken = await this.#pool.take(kind)
     if (!taken.ok) return unavailable(taken)
     const { parked } = taken
     try {
-      parked.network.watch(profile.network)
-      const channel = await openChannel(parked.network, profile.network)
+      parked.network.watch(shape.network)
+      const channel = await openChannel(parked.network, shape.network)
       return new Prepared({
         parked,
         channel,
-        profile,
-        filter: this.#filter(profile.executables.children),
+        shape,
+        filter: this.#filter(shape.executables.children),
         owners: station.owners,
         place: station.layers,
         watch: station.watch,
@@ -170,11 +160,11 @@ export class DockerBackend implements SandboxBackend {
   async start(): Promise<void> {
     await this.station()
   }
-  /** Fill the pool for this profile; resolves when it is full. */
-  async warm(profile: SandboxProfile): Promise<Unavailable | undefined> {
+  /** Fill the pool for this shape; resolves when it is full. */
+  async warm(shape: SandboxShape): Promise<Unavailable | undefined> {
     const station = await this.station()
     if ("ok" in station) return station
-    this.#pool.refill(this.#kind(station, profile))
+    this.#pool.refill(this.#kind(station, shape))
     await this.#pool.filled()
     return undefined
   }

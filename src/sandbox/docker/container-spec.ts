@@ -1,12 +1,12 @@
 /**
- * A profile → the container that enforces it. Pure.
+ * A shape → the container that enforces it. Pure.
  *
  * Guarantees: no network, read-only root, no capability, no new privileges, our system-call filter, an ordinary
  * user, bounded processes, memory without swap, cpu, files and descriptors, a log driver that stores nothing.
  * Nothing of a call is in it: arguments, environment and input go in band, so `docker inspect` shows no secret.
  */
 import type { ContainerCreateOptions } from "dockerode"
-import type { Executables, SandboxProfile } from "../backend.ts"
+import type { Executables, SandboxShape } from "../backend.ts"
 import type { Outcome } from "./engine.ts"
 import { presentMasks, readOnlyInside } from "../proc-masks.ts"
 import { bridgeCalls } from "./job-wire.ts"
@@ -88,8 +88,8 @@ const mountsOf = (binds: readonly Bind[], product: ContainerPlan["product"]): Pi
   }
 }
 
-export const containerOptions = (profile: SandboxProfile, plan: ContainerPlan): ContainerCreateOptions => {
-  const { limits } = profile
+export const containerOptions = (shape: SandboxShape, plan: ContainerPlan): ContainerCreateOptions => {
+  const { limits } = shape
   const { places } = plan
   const binds: Bind[] = [
     ...Object.entries(places.root).map(([target, source]) => ({ source, target, late: false })),

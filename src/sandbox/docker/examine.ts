@@ -7,8 +7,10 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { ControlReport, SandboxBackend, SandboxProfile, Unavailable } from "../backend.ts"
+import { runOnce } from "../collect.ts"
 import { examine } from "../examine.ts"
 import { placeReport } from "../layers/prove-place.ts"
+import { jobOf, shapeOf } from "../profile.ts"
 import { containerCanaries, parseContainerFindings } from "./canaries.ts"
 import type { Station } from "./station.ts"
 
@@ -65,12 +67,14 @@ const facts = ({ info, engine, ownUsers }: Station): ControlReport[] => {
 const examineContainer = async (backend: SandboxBackend): Promise<ControlReport[]> => {
   const folder = mkdtempSync(join(tmpdir(), "caisson-doctor-"))
   try {
-    await using prepared = await backend.prepare(profile).then((answer) => {
+    await using prepared = await backend.prepare(shapeOf(profile)).then((answer) => {
       if (!answer.ok) throw new Error(`${answer.control}: ${answer.message}`)
       return answer
     })
-    const exited = await prepared.run(
-      { argv: [perl, "-e", containerCanaries], stdin: new Uint8Array(), workspace: folder },
+    const exited = await runOnce(
+      prepared,
+      jobOf(profile, { argv: [perl, "-e", containerCanaries], workspace: folder }),
+      { stdin: new Uint8Array(), outputBytes: profile.limits.outputBytes },
       AbortSignal.timeout(60_000),
     )
     if (!exited.ok) throw new Error(`${exited.control}: ${exited.message}`)

@@ -8,14 +8,8 @@ import type { CommitResult, Denial, ExitedSandbox } from "../backend.ts"
 import type { WriteSet } from "../effects/types.ts"
 import type { OpenLayers, SealedLayers } from "../layers/call-layers.ts"
 import type { HoldAnswer, HoldRequest } from "../layers/held.ts"
+import { NO_WRITES, UNSEEN } from "../unsettled.ts"
 import type { SealedRun } from "./sealed-run.ts"
-
-const NO_WRITES: WriteSet = { effects: [], bytes: 0 }
-const UNSEEN = {
-  ok: false,
-  reason: "failed",
-  message: "the container's processes were not seen to end",
-} as const
 
 export interface ExitedOptions {
   readonly run: SealedRun
@@ -29,8 +23,6 @@ export interface ExitedOptions {
 export class Exited implements ExitedSandbox {
   readonly ok = true
   readonly ending
-  readonly stdout
-  readonly stderr
   readonly denied
   readonly usage
   readonly writes
@@ -42,8 +34,6 @@ export class Exited implements ExitedSandbox {
     this.#layers = layers
     this.#done = done
     this.ending = run.ending
-    this.stdout = run.stdout
-    this.stderr = run.stderr
     this.denied = denied
     const { cpuMs, peakMemoryBytes } = run.usage
     this.usage = {

@@ -14,12 +14,9 @@ export interface WireJob {
   readonly env: Readonly<Record<string, string>>
   readonly limits: readonly { readonly resource: number; readonly value: bigint }[]
   readonly tty: boolean
+  /** descriptors 3 and 4 are the program's too */
+  readonly privatePipes: boolean
 }
-
-/** The name of a variable that no program can be given as it is. */
-export const unfitVariable = (env: WireJob["env"]): string | undefined =>
-  Object.entries(env).find(([name, value]) => name === "" || /[=\0]/.test(name) || value.includes("\0"))?.[0]
-export const hasUnfitArgument = (argv: readonly string[]): boolean => argv.some((word) => word.includes("\0"))
 
 const number = (value: number): Buffer => {
   const bytes = Buffer.alloc(4)
@@ -48,6 +45,7 @@ export const encodeJob = (job: WireJob): Buffer => {
     fields(Object.entries(job.env).map(([name, value]) => `${name}=${value}`)),
     fields(job.limits.map(limit)),
     number(job.tty ? 1 : 0),
+    number(job.privatePipes ? 1 : 0),
   ])
   return Buffer.concat([number(body.length), body])
 }
@@ -55,19 +53,22 @@ export const encodeJob = (job: WireJob): Buffer => {
 /** Asks the bridge to kill every process of the container and to report. */
 export const STOP = Buffer.from("K")
 
+/** The program's streams: its three, and the private ones to and from it. */
+export type Streams<T> = Readonly<Record<"input" | "out" | "err" | "toTool" | "fromTool", T>>
+
 export type Status =
   /** the bridge's descriptors of the host's ends of the program's streams */
-  | { readonly word: "ready"; readonly streams: { readonly input: number; readonly out: number; readonly err: number } }
+  | { readonly word: "ready"; readonly streams: Streams<number> }
   | { readonly word: "ended"; readonly code: number; readonly signal: number }
   /** the program could not be started */
   | { readonly word: "unstartable"; readonly errno: number }
   | { readonly word: "failed"; readonly message: string }
 
 export const parseStatus = (line: string): Status => {
-  const ready = /^R (\d{1,4}) (\d{1,4}) (\d{1,4})$/.exec(line)
+  const ready = /^R (\d{1,4}) (\d{1,4}) (\d{1,4}) (\d{1,4}) (\d{1,4})$/.exec(line)
   if (ready !== null) {
-    const [input = -1, out = -1, err = -1] = ready.slice(1).map(Number)
-    return { word: "ready", streams: { input, out, err } }
+    const [input = -1, out = -1, err = -1, toTool = -1, fromTool = -1] = ready.slice(1).map(Number)
+    return { word: "ready", streams: { input, out, err, toTool, fromTool } }
   }
   const ended = /^S (\d{1,5})$/.exec(line)
   if (ended !== null) {
@@ -82,6 +83,6 @@ export const parseStatus = (line: string): Status => {
   }
 }
 
-/** Numbers of prctl, setsid, prlimit64 and pidfd_open, the bridge's arguments. */
+/** Numbers of prctl, setsid, prlimit64, pidfd_open and dup3, the bridge's arguments. */
 export const bridgeCalls = (architecture: string): readonly number[] =>
-  architecture === "arm64" ? [167, 157, 261, 434] : [157, 112, 302, 434]
+  architecture === "arm64" ? [167, 157, 261, 434, 24] : [157, 112, 302, 434, 292]

@@ -6,7 +6,7 @@
  * bridge sees its pipes end and the container ends itself.
  */
 import { closeSync } from "node:fs"
-import type { SandboxProfile } from "../backend.ts"
+import type { SandboxShape } from "../backend.ts"
 import type { Users } from "../identities.ts"
 import { adoptNetwork, type NetworkNamespace } from "../network/netns.ts"
 import { pidfdKill, pidfdOpen } from "../../linux/syscalls.ts"
@@ -38,7 +38,7 @@ export interface ParkOptions {
   readonly info: EngineInfo
   readonly removals: Removals
   readonly ground: Ground
-  readonly profile: SandboxProfile
+  readonly shape: SandboxShape
   readonly root: ContainerRoot
   readonly users: Users
   readonly architecture: string
@@ -58,7 +58,7 @@ const READY_WITHIN_MS = 30_000
 export const park = async (
   options: ParkOptions,
 ): Promise<{ readonly ok: true; readonly parked: ParkedContainer } | ParkFailure> => {
-  const { engine, removals, ground, profile } = options
+  const { engine, removals, ground, shape } = options
   const { name: number, path } = ground.fresh()
   const name = parseContainerId(`caisson-${ground.host}-${number}`)
   if (name === undefined) throw new Error("a container name that the engine would refuse")
@@ -75,7 +75,7 @@ export const park = async (
   const pipes = openPipes(berth.pipes, user)
   undo.push(() => pipes.close())
   const created = await engine.create(
-    containerOptions(profile, {
+    containerOptions(shape, {
       product: options.info.product,
       image: options.root.image,
       name,
@@ -101,7 +101,7 @@ export const park = async (
   if (!state.ok) return giveUp({ ok: false as const, failure: state.failure })
   const { pid } = state.value
   const born = startTime(pid)
-  const group = pid > 0 ? openContainerGroup(pid, profile.limits.memoryBytes) : undefined
+  const group = pid > 0 ? openContainerGroup(pid, shape.limits.memoryBytes) : undefined
   if (!state.value.running || born === undefined || group === undefined) {
     return giveUp({
       ok: false as const,

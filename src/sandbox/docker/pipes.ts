@@ -1,6 +1,6 @@
 /**
  * The pipes between the host and one container's bridge: job and status, which have names until the bridge is ready,
- * and the program's three streams, which the bridge makes and which never have one.
+ * and the program's streams, which the bridge makes and which never have one.
  *
  * Guarantees: until the bridge says it is ready the host holds both ends of the named ones, so neither side can block
  * on opening or mistake "not yet" for the end; from then on it holds its own end alone, so the end of a stream is the
@@ -13,7 +13,7 @@ import { Socket } from "node:net"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import koffi from "koffi"
-import { parseStatus, type Status } from "./job-wire.ts"
+import { parseStatus, type Status, type Streams } from "./job-wire.ts"
 
 const NAMES = ["job", "status"] as const
 type Name = (typeof NAMES)[number]
@@ -28,13 +28,12 @@ const mkfifo = (path: string): void => {
   if (native(path, 0o600) !== 0) throw new Error(`cannot make the pipe ${path} (errno ${koffi.errno()})`)
 }
 
-export interface ReadyPipes {
+export interface ReadyPipes extends Streams<Socket> {
   readonly job: Socket
-  readonly input: Socket
-  readonly out: Socket
-  readonly err: Socket
   /** status lines in order; undefined when the bridge is gone */
   readonly nextStatus: () => Promise<Status | undefined>
+  /** The program's streams belong to whoever runs it from now on; `close` leaves them alone. */
+  readonly give: () => void
   readonly close: () => void
 }
 export interface OpenPipes {
@@ -71,30 +70,37 @@ const statusLines = (status: Socket): (() => Promise<Status | undefined>) => {
 }
 
 const streamOf = (fd: number, writable: boolean): Socket => {
-  const stream = new Socket({ fd, readable: !writable, writable })
+  // Not read before somebody wants it: a stream that nobody listens to yet must not end unheard.
+  const options = { fd, readable: !writable, writable, manualStart: true }
+  const stream = new Socket(options)
   // A reader that closed early is the tool's business, not an error of ours.
   stream.on("error", () => stream.destroy())
   return stream
 }
 
 /** The host's ends of pipes that another process made. */
-const openStreams = (
-  pid: number,
-  { input, out, err }: Readonly<Record<"input" | "out" | "err", number>>,
-): Record<"input" | "out" | "err", Socket> => {
+const openStreams = (pid: number, streams: Streams<number>): Streams<Socket> => {
   const opened: number[] = []
   const open = (fd: number, flags: number): number => {
     const own = openSync(`/proc/${pid}/fd/${fd}`, flags | constants.O_NONBLOCK)
     opened.push(own)
     return own
   }
+  const { O_RDONLY, O_WRONLY } = constants
   try {
-    const ends = [
-      open(input, constants.O_WRONLY),
-      open(out, constants.O_RDONLY),
-      open(err, constants.O_RDONLY),
-    ] as const
-    return { input: streamOf(ends[0], true), out: streamOf(ends[1], false), err: streamOf(ends[2], false) }
+    const [input, toTool] = [open(streams.input, O_WRONLY), open(streams.toTool, O_WRONLY)]
+    const [out, err, fromTool] = [streams.out, streams.err, streams.fromTool].map((fd) => open(fd, O_RDONLY)) as [
+      number,
+      number,
+      number,
+    ]
+    return {
+      input: streamOf(input, true),
+      toTool: streamOf(toTool, true),
+      out: streamOf(out, false),
+      err: streamOf(err, false),
+      fromTool: streamOf(fromTool, false),
+    }
   } catch (error) {
     for (const fd of opened) closeSync(fd)
     throw error
@@ -140,7 +146,7 @@ export const openPipes = (dir: string, owner: number): OpenPipes => {
     }
     return undefined
   }
-  const settle = (streams: Record<"input" | "out" | "err", Socket>): ReadyPipes => {
+  const settle = (streams: Streams<Socket>): ReadyPipes => {
     const own = new Map<Name, Socket>()
     for (const [name, { reader, writer }] of ends) {
       const writes = hostWrites(name)
@@ -149,13 +155,17 @@ export const openPipes = (dir: string, owner: number): OpenPipes => {
     }
     ends.clear()
     const stream = (name: Name): Socket => own.get(name) as Socket
+    let given = false
     const close = (): void => {
-      for (const each of [...own.values(), ...Object.values(streams)]) each.destroy()
+      for (const each of [...own.values(), ...(given ? [] : Object.values(streams))]) each.destroy()
     }
     return {
       job: stream("job"),
       ...streams,
       nextStatus: statusLines(stream("status")),
+      give() {
+        given = true
+      },
       close,
     }
   }

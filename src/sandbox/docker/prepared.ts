@@ -3,24 +3,27 @@
  *
  * Guarantees: a container runs one job; one that ran nothing, or could not, is let go of at once.
  */
-import type { ExitedSandbox, Job, PreparedSandbox, SandboxProfile, Unavailable } from "../backend.ts"
+import { chownSync } from "node:fs"
+import type { ExitedSandbox, Job, PreparedSandbox, RunningSandbox, SandboxShape, Unavailable } from "../backend.ts"
 import { denialsOf } from "../denials.ts"
-import { type FolderIdentity, lookAt } from "../folder.ts"
+import type { FolderIdentity } from "../folder.ts"
 import { layerRefusal, openLayers, type OpenLayers } from "../layers/call-layers.ts"
 import type { OwnerMaps } from "../layers/overlay.ts"
 import type { LayerPlace } from "../layers/store.ts"
 import type { Transactions } from "../layers/transactions.ts"
 import { deniedAttempts } from "../network/denied-attempts.ts"
 import { openTerminal, type Terminal } from "../process/terminal.ts"
+import { unfitJob } from "../profile.ts"
+import { workspaceOf } from "../workspace.ts"
 import type { OpenChannel } from "./channel.ts"
 import type { EngineWatch } from "./engine-watch.ts"
 import { Exited } from "./exited.ts"
-import { hasUnfitArgument } from "./job-wire.ts"
 import type { ParkedContainer } from "./parked.ts"
+import { Running } from "./running.ts"
 import { sealedRun } from "./sealed-run.ts"
 
 export interface PreparedOptions {
-  readonly profile: SandboxProfile
+  readonly shape: SandboxShape
   readonly transactions: Transactions
   /** called once, when the container is of no more use */
   readonly done: () => void
@@ -34,39 +37,38 @@ export interface PreparedOptions {
   readonly blank: string
 }
 
-const unusable = (workspace: string, error: unknown): Unavailable => ({
-  ok: false,
-  control: "workspace",
-  message: `the workspace ${workspace} cannot be used: ${(error as Error).message}`,
-  fix: "name an existing folder",
-})
-
 interface Attached {
   readonly layers: OpenLayers
   readonly terminal: Terminal | undefined
 }
 
-const attach = async (options: PreparedOptions, workspace: FolderIdentity): Promise<Attached> => {
-  const { parked, profile, owners, blank } = options
+const attach = async (options: PreparedOptions, job: Job, workspace: FolderIdentity): Promise<Attached> => {
+  const { parked, shape, owners, blank } = options
   const { user } = parked
   const layers = await openLayers({
     at: parked.berth.slot,
     place: options.place,
     workspace,
-    profile,
+    job,
+    memoryBytes: shape.limits.memoryBytes,
     identity: { uid: user, gid: user },
     owners,
     blank,
-    transactions: await options.transactions.forCall(profile.home?.dir),
+    transactions: await options.transactions.forCall(job.home?.dir),
   })
+  let terminal: Terminal | undefined
   try {
     const { paths } = layers
     for (const place of ["workspace", "home", "tmp", "shm"] as const) parked.berth.show(place, paths[place])
-    const terminal = profile.tty ? openTerminal({ uid: user, gid: user }) : undefined
-    if (terminal !== undefined) parked.berth.showTerminal(terminal.slave)
+    if (job.stdio.kind === "terminal") {
+      terminal = openTerminal(job.stdio)
+      chownSync(terminal.slave, user, user)
+      parked.berth.showTerminal(terminal.slave)
+    }
     parked.berth.cover(paths.files)
     return { layers, terminal }
   } catch (error) {
+    terminal?.close()
     layers.discard()
     throw error
   }
@@ -77,67 +79,75 @@ export class Prepared implements PreparedSandbox {
   readonly channel
   readonly #options: PreparedOptions
   #used = false
+  #settled = false
   constructor(options: PreparedOptions) {
     this.#options = options
     this.channel = options.channel.channel
   }
-  async run(job: Job, cancel: AbortSignal): Promise<ExitedSandbox | Unavailable> {
+  async start(job: Job, cancel: AbortSignal): Promise<RunningSandbox | Unavailable> {
     if (this.#used) throw new Error("a sandbox runs one job")
     this.#used = true
-    const { parked, profile, channel, watch } = this.#options
-    const giveUp = (answer: Unavailable): Unavailable => {
-      this.#options.done()
-      return answer
-    }
-    let layers: OpenLayers | undefined
+    const workspace = unfitJob(job) ?? workspaceOf(job)
+    if ("ok" in workspace) return this.#refused(workspace)
+    let attached: Attached
     try {
-      if (hasUnfitArgument(job.argv)) {
-        return giveUp({
-          ok: false,
-          control: "arguments",
-          message: "an argument holds a NUL character, which no program can be given",
-          fix: "remove it",
-        })
-      }
-      let workspace: FolderIdentity
-      try {
-        workspace = job.folder ?? lookAt(job.workspace)
-      } catch (error) {
-        return giveUp(unusable(job.workspace, error))
-      }
-      const attached = await attach(this.#options, workspace)
-      layers = attached.layers
-      const watching = watch.during()
+      attached = await attach(this.#options, job, workspace)
+    } catch (error) {
+      return this.#refused(layerRefusal(error), error)
+    }
+    const stopped = new AbortController()
+    return new Running({
+      parked: this.#options.parked,
+      terminal: attached.terminal,
+      privatePipes: this.#options.shape.privatePipes,
+      stopped,
+      cancel,
+      exited: this.#run(job, attached.layers, stopped.signal),
+      settled: () => this.#settled,
+    })
+  }
+  #release(): void {
+    this.#options.channel.close()
+    this.#options.done()
+  }
+  /** What happened has a name to be told by, or is an error. */
+  #refused(refusal: Unavailable | undefined, error?: unknown): Unavailable {
+    this.#release()
+    if (refusal === undefined) throw error
+    return refusal
+  }
+  async #run(job: Job, layers: OpenLayers, stopped: AbortSignal): Promise<ExitedSandbox | Unavailable> {
+    const { parked, shape, channel, watch, filter, done } = this.#options
+    const watching = watch.during()
+    try {
       const run = await sealedRun({
         parked,
-        profile,
+        shape,
         job,
-        filter: this.#options.filter,
-        terminal: attached.terminal,
-        cancel,
+        filter,
+        cancel: stopped,
         engineLost: watching.lost,
         layers,
-      }).finally(() => watching.end())
+      })
+      this.#settled = run.settled
+      const asked = { executables: shape.executables, limits: { ...shape.limits, ...job.limits } }
       const denied = [
-        ...deniedAttempts(parked.network.attempts(), profile.network),
-        ...denialsOf(run.ending, profile, { pids: run.usage.pidsRefused }),
+        ...deniedAttempts(parked.network.attempts(), shape.network),
+        ...denialsOf(run.ending, asked, { pids: run.usage.pidsRefused }),
       ]
       parked.berth.hide()
-      return new Exited({ run, denied, layers: run.settled ? await layers.seal() : layers, done: this.#options.done })
-    } catch (error) {
-      layers?.discard()
-      const refusal = layerRefusal(error)
-      if (refusal !== undefined) return giveUp(refusal)
-      this.#options.done()
-      throw error
-    } finally {
       channel.close()
+      return new Exited({ run, denied, layers: run.settled ? await layers.seal() : layers, done })
+    } catch (error) {
+      layers.discard()
+      return this.#refused(layerRefusal(error), error)
+    } finally {
+      watching.end()
     }
   }
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#used) return
     this.#used = true
-    this.#options.channel.close()
-    this.#options.done()
+    this.#release()
   }
 }

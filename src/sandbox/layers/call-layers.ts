@@ -7,7 +7,7 @@
  * Assumes: `seal` is called when every process that could write to the layers is gone.
  */
 import { statfsSync, statSync } from "node:fs"
-import type { CommitResult, SandboxProfile, Unavailable } from "../backend.ts"
+import type { CommitResult, Job, Unavailable } from "../backend.ts"
 import { type Baseline, beginSnapshot, commitLayer, LayerRefused, readWriteSet } from "../effects/index.ts"
 import type { WriteSet } from "../effects/types.ts"
 import { type FolderIdentity, FolderReplaced, type OpenFolder, openFolder, reopenFolder } from "../folder.ts"
@@ -25,7 +25,7 @@ const unwatched = { stop: () => undefined }
 /** Where the commits of a call's layers are staged. */
 export interface LayerTransactions {
   readonly workspace: string
-  /** where the profile keeps a home */
+  /** where the job keeps a home */
   readonly home?: string
 }
 
@@ -36,7 +36,9 @@ export interface CallLayersOptions {
   readonly place: LayerPlace
   /** the workspace as it was admitted; another folder at its path is refused */
   readonly workspace: FolderIdentity
-  readonly profile: SandboxProfile
+  readonly job: Pick<Job, "view" | "write" | "home" | "files" | "limits">
+  /** of the whole call: what it may hold in memory counts against it */
+  readonly memoryBytes: number
   /** as root: who the sandbox runs as */
   readonly identity: Identity | undefined
   readonly owners: OwnerMaps
@@ -149,10 +151,10 @@ const sealed = async (slot: Slot, workspace: Tracked, home: Tracked | undefined,
 }
 
 export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers> => {
-  const { profile, transactions } = options
+  const { job, transactions } = options
   using failed = new DisposableStack()
   const workspace = failed.use(reopenFolder(options.workspace))
-  const homeFolder = profile.home === undefined ? undefined : failed.use(openFolder(profile.home.dir))
+  const homeFolder = job.home === undefined ? undefined : failed.use(openFolder(job.home.dir))
   const since = beginSnapshot(workspace)
   const homeSince = homeFolder === undefined ? undefined : beginSnapshot(homeFolder)
   const mounted = await openSlot({ ...options, workspace: workspace.here })
@@ -169,8 +171,8 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
     shown = showView({
       source: workspace.here,
       merged: slot.workspace.merged,
-      view: profile.view,
-      write: profile.write,
+      view: job.view,
+      write: job.write,
       blank: options.blank,
       identity: options.identity,
     })
@@ -185,7 +187,7 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
       : { folder: homeFolder, layer: slot.home, since: homeSince, txRoot: transactions.home }
   const written = {
     folders: slot.written,
-    budget: budgetOf(profile.limits),
+    budget: budgetOf(job.limits),
     memory: new Set([statSync(slot.paths.shm, { bigint: true }).dev]),
   }
   return {
@@ -205,7 +207,7 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
     async seal() {
       shown.unmount()
       shown.check()
-      return sealed(slot, own, home, profile.home?.keep ?? [])
+      return sealed(slot, own, home, job.home?.keep ?? [])
     },
     discard() {
       shown.unmount()

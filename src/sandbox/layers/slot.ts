@@ -10,7 +10,7 @@ import { randomUUID } from "node:crypto"
 import { chownSync, rmdirSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { makeFile, makeFolder, makeFolders } from "../exact-modes.ts"
-import type { SandboxProfile } from "../backend.ts"
+import type { Job } from "../backend.ts"
 import { MNT_DETACH, MS, mount, umount } from "../../linux/syscalls.ts"
 import { budgetOf } from "./limits.ts"
 import { diskOf, isScarce } from "./meter.ts"
@@ -56,7 +56,8 @@ export interface SlotOptions {
   readonly at: string
   readonly place: LayerPlace
   readonly workspace: string
-  readonly profile: SandboxProfile
+  readonly job: Pick<Job, "home" | "files" | "limits">
+  readonly memoryBytes: number
   readonly identity: Identity | undefined
   readonly owners: OwnerMaps
 }
@@ -90,9 +91,9 @@ const closed = MS.NOSUID | MS.NODEV | MS.NOEXEC
 
 /** Mount points that count as entries there. */
 const OWN_ENTRIES = 16
-const mountMemory = (at: string, { limits }: SandboxProfile): void => {
-  const { bytes, entries } = budgetOf(limits)
-  const size = Math.min(bytes, limits.memoryBytes)
+const mountMemory = (at: string, { job, memoryBytes }: SlotOptions): void => {
+  const { bytes, entries } = budgetOf(job.limits)
+  const size = Math.min(bytes, memoryBytes)
   mount("tmpfs", at, "tmpfs", closed, `size=${size},nr_inodes=${entries + OWN_ENTRIES},mode=0755`)
 }
 
@@ -119,12 +120,13 @@ const openStore = (at: string, place: LayerPlace): Store => {
   return { folder, remove: () => removeLater(place.folder, name) }
 }
 
-export const openSlot = async ({ at, place, workspace, profile, identity, owners }: SlotOptions): Promise<Slot> => {
+export const openSlot = async (options: SlotOptions): Promise<Slot> => {
+  const { at, place, workspace, job, identity, owners } = options
   const onDisk = place.kind === "disk"
   makeFolder(at)
   let store: Store
   try {
-    mountMemory(at, profile)
+    mountMemory(at, options)
     store = openStore(at, place)
   } catch (error) {
     unmountQuietly(at)
@@ -174,11 +176,11 @@ export const openSlot = async ({ at, place, workspace, profile, identity, owners
       return { tmp: join(scratch.merged, "tmp"), home: join(scratch.merged, "home") }
     }
     const workspaceLayer = await layer("w", workspace)
-    const homeLayer = profile.home === undefined ? undefined : await layer("h", profile.home.dir)
-    const files = Object.keys(profile.files).length > 0 ? placed : undefined
+    const homeLayer = job.home === undefined ? undefined : await layer("h", job.home.dir)
+    const files = Object.keys(job.files).length > 0 ? placed : undefined
     if (files !== undefined) {
       makeFolder(files)
-      writeFiles(files, profile.files)
+      writeFiles(files, job.files)
     }
     const places = onDisk ? scratchOnDisk() : { tmp: own("tmp", 0o1777), home: own("home", 0o700) }
     const shm = own("shm", 0o1777)

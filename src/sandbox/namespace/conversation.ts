@@ -12,6 +12,7 @@ import type { Answer, Request, RequestMessage } from "./protocol.ts"
 export class LauncherGone extends Error {}
 
 interface Open {
+  readonly started: (() => void) | undefined
   readonly resolve: (answer: Answer) => void
   readonly reject: (error: Error) => void
 }
@@ -34,12 +35,13 @@ export class Conversation {
   constructor(options: ConversationOptions) {
     this.#options = options
   }
-  ask(request: Request): Promise<Answer> {
+  /** `started` is called where the launcher says so, before the answer. */
+  ask(request: Request, started?: () => void): Promise<Answer> {
     return new Promise((resolve, reject) => {
       this.#serial += 1
       const id = this.#serial
       if (this.#open.size === 0) this.#begin()
-      this.#open.set(id, { resolve, reject })
+      this.#open.set(id, { started, resolve, reject })
       this.#options.send({ ...request, id }, (error) => {
         if (error !== null) this.fail(id, new LauncherGone(`the sandbox launcher cannot be asked: ${error.message}`))
       })
@@ -48,6 +50,9 @@ export class Conversation {
   /** The launcher said something, whatever it was. */
   heard(): void {
     this.#missed = 0
+  }
+  started(id: number): void {
+    this.#open.get(id)?.started?.()
   }
   answer(id: number, answer: Answer): void {
     this.#take(id)?.resolve(answer)

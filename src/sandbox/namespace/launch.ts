@@ -15,31 +15,47 @@ import { dirname, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 import { openLayerStore } from "../layers/store.ts"
 import { holdUsers } from "../identities.ts"
-import type { ListenerRole } from "../network/listeners.ts"
 import { removeGroups } from "../process/cgroup.ts"
 import { Conversation, LauncherGone } from "./conversation.ts"
 import { LAUNCHER } from "./limits.ts"
 import { mountBase } from "./mount-base.ts"
 import { processorTime, watchProgress } from "./progress.ts"
 import { makeRoomForGroups } from "../process/own-group.ts"
-import type { Answer, LauncherFacts, LauncherMessage, LauncherOptions, Refusal, Request } from "./protocol.ts"
+import type {
+  Answer,
+  HandleRole,
+  LauncherFacts,
+  LauncherMessage,
+  LauncherOptions,
+  Refusal,
+  Request,
+} from "./protocol.ts"
+import { ownSession } from "./bwrap-arguments.ts"
 import { bwrapPath } from "./sealed-run.ts"
 import { killedTooSoon, namespaceTrouble } from "./trouble.ts"
 
-export type Handle = Server | UdpSocket
+/** A pipe of the program's streams as Node passes it on: not read from until it is made a stream. */
+export interface PipeHandle {
+  close(): void
+  unref(): void
+}
+export type Handle = Server | UdpSocket | PipeHandle
+export type Handles = Map<HandleRole, Handle>
 
 const needed: readonly { readonly path: string; readonly from: string }[] = [
   { path: bwrapPath, from: "bubblewrap" },
   { path: "/usr/bin/unshare", from: "util-linux" },
   { path: "/usr/bin/setpriv", from: "util-linux" },
+  { path: ownSession.program, from: "util-linux" },
 ]
 
 export interface Launched {
   readonly facts: LauncherFacts
   readonly pid: number
-  ask(request: Request): Promise<Answer>
-  /** the listeners handed over for a seat, taken once */
-  listeners(seat: number): Map<ListenerRole, Handle>
+  /** `started` is called when a run has begun, before its answer */
+  ask(request: Request, started?: () => void): Promise<Answer>
+  /** what was handed over for a seat, taken once */
+  handles(seat: number): Handles
   /** called at once when the launcher ends, before its groups are removed */
   whenEnded(callback: () => void): void
   close(): Promise<void>
@@ -125,7 +141,11 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
     stderr = (stderr + text).slice(-4000)
   })
-  const handles = new Map<number, Map<ListenerRole, Handle>>()
+  const handles = new Map<number, Handles>()
+  const drop = (seat: number): void => {
+    for (const handle of handles.get(seat)?.values() ?? []) handle.close()
+    handles.delete(seat)
+  }
   let groupFolders: readonly string[] = []
   let ended = false
   let hung = false
@@ -159,8 +179,7 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
       endedBy = signal
       onEnded()
       conversation.end(new Error(`the sandbox launcher ended: ${stderr.trim() || "no reason given"}`))
-      for (const own of handles.values()) for (const listener of own.values()) listener.close()
-      handles.clear()
+      for (const seat of [...handles.keys()]) drop(seat)
       users?.release()
       void removeGroups(groupFolders)
         .then(() => store.dispose())
@@ -206,15 +225,21 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
         case "failed":
           resolve(message.refusal)
           break
-        case "listener": {
-          const own = handles.get(message.seat) ?? new Map<ListenerRole, Handle>()
-          const listener = handle as unknown as Handle
+        case "handle": {
+          const own: Handles = handles.get(message.seat) ?? new Map()
+          const parked = handle as unknown as Handle
           // A parked listener is no reason to stay alive; a call in flight is.
-          listener.unref()
-          own.set(message.role, listener)
+          parked.unref()
+          own.set(message.role, parked)
           handles.set(message.seat, own)
           break
         }
+        case "gone":
+          drop(message.seat)
+          break
+        case "started":
+          conversation.started(message.id)
+          break
         case "answer":
           conversation.answer(message.id, message.answer)
           break
@@ -233,13 +258,13 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
   return {
     facts: first,
     pid: child.pid as number,
-    ask: async (request) => {
+    ask: async (request, started) => {
       if (ended || hung || !child.connected)
         throw new LauncherGone(`the sandbox launcher is gone: ${stderr.trim() || "it was killed"}`)
-      return conversation.ask(request)
+      return conversation.ask(request, started)
     },
-    listeners(seat) {
-      const own = handles.get(seat) ?? new Map<ListenerRole, Handle>()
+    handles(seat) {
+      const own: Handles = handles.get(seat) ?? new Map()
       handles.delete(seat)
       return own
     },

@@ -10,3 +10,10 @@ export const LAUNCHER = {
   /** `conversation`: signs that may stay out; then it is killed, and what it was asked ends */
   signsMissed: 4,
 } as const
+
+export const SEATS = {
+  /** `seats`: kept ready, each a parked shell of under a megabyte; a call that finds none waits for one of its own */
+  parked: 2,
+  /** `launcher`: a prepared sandbox that is not started within this no longer holds up the making of the next seat */
+  refillMs: 50,
+} as const

@@ -2,26 +2,37 @@
  * What the host and its launcher say to each other, over the launcher's IPC channel.
  *
  * The launcher is one process in namespaces of its own that mounts, starts and watches sandboxes. Requests carry
- * an id and get exactly one answer. Listeners travel as handles in messages of their own, before the answer.
+ * an id and get exactly one answer; `run` is told to have started before that. Listeners and the program's streams
+ * travel as handles in messages of their own, before the answer that they belong to.
  */
-import type { Captured, CommitResult, Denial, Ending, Job, SandboxProfile } from "../backend.ts"
+import type { CommitResult, Denial, Ending, ExitedSandbox, Job, SandboxShape } from "../backend.ts"
 import type { WriteSet } from "../effects/types.ts"
+import type { FolderIdentity } from "../folder.ts"
 import type { UserBlock } from "../identities.ts"
 import type { LayerTransactions } from "../layers/call-layers.ts"
 import type { HeldCommit, HeldCommitResult, HoldAnswer, HoldRequest } from "../layers/held.ts"
 import type { LayerPlace } from "../layers/store.ts"
 import type { ListenerRole } from "../network/listeners.ts"
 
+/** A job whose workspace was looked at. */
+export interface AdmittedJob extends Job {
+  readonly workspace: FolderIdentity
+}
+
 export type Request =
   | { readonly op: "ping" }
-  | { readonly op: "prepare"; readonly profile: SandboxProfile }
+  | { readonly op: "prepare"; readonly shape: SandboxShape }
   | {
       readonly op: "run"
       readonly sandbox: number
-      readonly job: Job
+      readonly job: AdmittedJob
       readonly transactions: LayerTransactions
+      /** path of the terminal's end that the program gets */
+      readonly terminal?: string
     }
-  | { readonly op: "cancel"; readonly sandbox: number }
+  | { readonly op: "signal"; readonly sandbox: number; readonly signal: NodeJS.Signals }
+  /** ends a run, or a commit's wait for another commit */
+  | { readonly op: "stop"; readonly sandbox: number; readonly ending: Ending }
   | { readonly op: "keep-home"; readonly sandbox: number }
   | { readonly op: "commit"; readonly sandbox: number }
   | { readonly op: "hold"; readonly sandbox: number; readonly request: HoldRequest }
@@ -38,17 +49,16 @@ export interface Refusal {
 export interface PrepareAnswer {
   readonly ok: true
   readonly sandbox: number
-  /** the seat that its listeners were handed over under */
+  /** the seat that its handles were handed over under */
   readonly seat: number
 }
 export interface RunAnswer {
   readonly ok: true
   readonly ending: Ending
-  readonly stdout: Captured
-  readonly stderr: Captured
   readonly denied: readonly Denial[]
-  readonly usage: { readonly wallMs: number; readonly cpuMs?: number; readonly peakMemoryBytes?: number }
-  readonly writes: WriteSet
+  readonly usage: ExitedSandbox["usage"]
+  /** absent: its processes were not seen to end, and what they wrote is not used */
+  readonly writes?: WriteSet
   readonly home?: WriteSet
 }
 export type Answer =
@@ -60,10 +70,16 @@ export type Answer =
   | Refusal
   | { readonly ok: true }
 
+/** The host's ends of the program's streams. */
+export type StreamRole = "stdin" | "stdout" | "stderr" | "to-tool" | "from-tool"
+export type HandleRole = ListenerRole | StreamRole
 export type LauncherMessage =
   | { readonly kind: "ready"; readonly facts: LauncherFacts }
   | { readonly kind: "failed"; readonly refusal: Refusal }
-  | { readonly kind: "listener"; readonly seat: number; readonly role: ListenerRole }
+  | { readonly kind: "handle"; readonly seat: number; readonly role: HandleRole }
+  /** no call gets this seat: its handles are of no use */
+  | { readonly kind: "gone"; readonly seat: number }
+  | { readonly kind: "started"; readonly id: number }
   | { readonly kind: "answer"; readonly id: number; readonly answer: Answer }
   | { readonly kind: "broken"; readonly id: number; readonly message: string }
 

@@ -1,34 +1,32 @@
 /**
  * One job in one seat: start bubblewrap, watch it, and say how it ended once the whole tree is gone.
  *
- * Guarantees: resolves only after the sandbox's pid namespace is empty, so that nothing writes to the layer any
- * more; the deadline, cancellation and floods kill the tree at once.
+ * Guarantees: says `settled` only after the sandbox's pid namespace is empty, so that nothing writes to the layer any
+ * more; the deadline, cancellation and whatever else ends a run kill the tree at once.
  */
 import { closeSync } from "node:fs"
-import type { Captured, Ending, Job, SandboxProfile } from "../backend.ts"
-import { cpuBackstop, diskNearlyFull, endingOfExit } from "../endings.ts"
+import type { Ending, Job, SandboxShape } from "../backend.ts"
+import { cpuBackstop, endingOfExit } from "../endings.ts"
 import type { DiskUse, OpenLayers } from "../layers/call-layers.ts"
 import { pidfdKill, pidfdOpen, prlimit, RLIMIT, SyscallError } from "../../linux/syscalls.ts"
-import type { Identity } from "../layers/overlay.ts"
-import { bwrapArguments, shellWord, type SlotPaths } from "./bwrap-arguments.ts"
-import { capture } from "../process/capture.ts"
 import type { GroupUsage } from "../process/cgroup.ts"
-import { descriptor, type Seat } from "./seat.ts"
-import { openTerminal } from "../process/terminal.ts"
+import { TREE } from "../process/limits.ts"
 import { processesOf, treeGone } from "../process/tree.ts"
+import { watchRun } from "../process/watch-run.ts"
+import { bwrapArguments, ownSession, shellWord, type SlotPaths } from "./bwrap-arguments.ts"
+import { descriptor, type Seat } from "./seat.ts"
 
 export const bwrapPath = "/usr/bin/bwrap"
-const cpuPollMs = 50
 const ESRCH = 3
 /** shells count file sizes in blocks of 512 bytes */
 const ulimitBlock = 512
 
 export interface SealedRun {
   readonly ending: Ending
-  readonly stdout: Captured
-  readonly stderr: Captured
   readonly wallMs: number
   readonly usage: GroupUsage | undefined
+  /** every process of the sandbox was seen to be gone */
+  readonly settled: boolean
 }
 
 interface Status {
@@ -53,53 +51,56 @@ const readStatus = (seat: Seat, onChild: (pid: number) => void): Status => {
   return status
 }
 
-const startScript = (job: Job, profile: SandboxProfile, grouped: boolean, slave: string | undefined): string => {
-  const { limits } = profile
-  const filter = profile.executables.children ? descriptor.filterWithChildren : descriptor.filterWithoutChildren
-  const other = profile.executables.children ? descriptor.filterWithoutChildren : descriptor.filterWithChildren
+const startScript = ({ job, shape, terminal }: SealedRunOptions, grouped: boolean): string => {
   const lines = [
-    `ulimit -n ${limits.openFiles}; ulimit -f ${Math.ceil(limits.diskBytes / ulimitBlock)}`,
-    ...cpuBackstop(limits.cpuMs, grouped).map(({ soft, hard }) => `ulimit -S -t ${soft}; ulimit -H -t ${hard}`),
-    ...(grouped ? [] : [`ulimit -d ${Math.ceil(limits.memoryBytes / 1024)}`]),
+    `ulimit -n ${shape.limits.openFiles}; ulimit -f ${Math.ceil(job.limits.diskBytes / ulimitBlock)}`,
+    ...cpuBackstop(job.limits.cpuMs, grouped).map(({ soft, hard }) => `ulimit -S -t ${soft}; ulimit -H -t ${hard}`),
+    ...(grouped ? [] : [`ulimit -d ${Math.ceil(shape.limits.memoryBytes / 1024)}`]),
   ]
   // The shell reads this script from descriptor 0, so that one changes in the very last command only.
   const standard =
-    slave === undefined
+    terminal === undefined
       ? `0<&${descriptor.stdin} ${descriptor.stdin}<&-`
-      : `${descriptor.stdin}<&- 0<>${shellWord(slave)} 1>&0 2>&0`
+      : `${descriptor.stdin}<&- 0<>${shellWord(terminal)} 1>&0 2>&0`
   const options = [
     "--args",
     descriptor.arguments,
     "--json-status-fd",
     descriptor.status,
     "--seccomp",
-    filter,
+    descriptor.filter,
     ...(grouped ? [] : ["--block-fd", descriptor.block]),
   ]
-  const redirections = [standard, `${other}<&-`, ...(grouped ? [`${descriptor.block}<&-`] : [])]
-  return `${lines.join("\n")}\nexec ${bwrapPath} ${options.join(" ")} -- ${job.argv.map(shellWord).join(" ")} ${redirections.join(" ")}\n`
+  const redirections = [
+    standard,
+    ...(shape.privatePipes ? [] : [`${descriptor.toTool}<&- ${descriptor.fromTool}<&-`]),
+    ...(grouped ? [`${descriptor.block}<&-`] : []),
+  ]
+  const argv = terminal === undefined ? job.argv : [...ownSession.command, ...job.argv]
+  return `${lines.join("\n")}\nexec ${bwrapPath} ${options.join(" ")} -- ${argv.map(shellWord).join(" ")} ${redirections.join(" ")}\n`
 }
 
 export interface SealedRunOptions {
   readonly seat: Seat
-  readonly profile: SandboxProfile
+  readonly shape: SandboxShape
   readonly job: Job
   readonly paths: SlotPaths
-  readonly identity: Identity | undefined
+  /** compiled system-call filter */
+  readonly filter: Uint8Array
+  /** path of the terminal that the program gets */
+  readonly terminal: string | undefined
+  /** aborted with an `Ending` */
   readonly cancel: AbortSignal
   readonly layers: Pick<OpenLayers, "watch" | "usage">
+  /** the job is on its way */
+  readonly started: () => void
+  /** the sandbox's first process */
+  readonly onFirst: (pid: number) => void
 }
 
-export const sealedRun = async ({
-  seat,
-  profile,
-  job,
-  paths,
-  identity,
-  cancel,
-  layers,
-}: SealedRunOptions): Promise<SealedRun> => {
-  const { limits } = profile
+export const sealedRun = async (options: SealedRunOptions): Promise<SealedRun> => {
+  const { seat, shape, job, layers } = options
+  const { limits } = shape
   const grouped = seat.group !== undefined
   seat.group?.limit({
     memoryBytes: limits.memoryBytes,
@@ -114,20 +115,19 @@ export const sealedRun = async ({
   const endNamespace = (): void => {
     if (first !== undefined) pidfdKill(first)
   }
+  const late = Promise.withResolvers<"late">()
+  let patience: NodeJS.Timeout | undefined
   const stop = (ending: Ending): void => {
     stopped ??= ending
     seat.process.kill("SIGKILL")
     endNamespace()
+    patience ??= setTimeout(() => late.resolve("late"), TREE.goneMs)
   }
-  const terminal = profile.tty ? openTerminal(identity) : undefined
-  const flood = (): void => stop({ by: "limit", limit: "output" })
-  const stdout = capture(terminal?.output ?? seat.stdout, limits.outputBytes, flood)
-  const stderr = capture(seat.stderr, limits.outputBytes, flood)
-  if (terminal !== undefined) seat.stdout.resume()
 
   const status = readStatus(seat, (pid) => {
     try {
       first = pidfdOpen(pid)
+      options.onFirst(pid)
       if (stopped !== undefined) endNamespace()
       if (grouped) return
       const processes = BigInt(limits.pids + 1)
@@ -140,63 +140,54 @@ export const sealedRun = async ({
     }
   })
 
-  const started = process.hrtime.bigint()
-  seat.script.end(startScript(job, profile, grouped, terminal?.slave))
-  seat.arguments.end(`${bwrapArguments(profile, paths).join("\0")}\0`)
-  seat.stdin.end(job.stdin)
-
-  const deadline = setTimeout(() => stop({ by: "limit", limit: "wall" }), limits.wallMs)
-  const cpuWatch =
-    limits.cpuMs === undefined || !grouped
-      ? undefined
-      : setInterval(() => {
-          if ((seat.group?.cpuMs() ?? 0) > (limits.cpuMs as number)) stop({ by: "limit", limit: "cpu" })
-        }, cpuPollMs)
-  const meter = layers.watch({
+  const began = process.hrtime.bigint()
+  seat.script.end(startScript(options, grouped))
+  seat.filter.end(options.filter)
+  seat.arguments.end(`${bwrapArguments(job, options.paths).join("\0")}\0`)
+  const watch = watchRun({
+    limits: job.limits,
+    ...(grouped ? { cpuMs: () => seat.group?.cpuMs() } : {}),
     processes: () => processesOf(seat),
-    exceeded: (what) => stop(what === "limit" ? { by: "limit", limit: "disk" } : diskNearlyFull),
+    layers,
+    cancel: options.cancel,
+    stop,
   })
-  const onCancel = (): void => stop({ by: "cancelled" })
-  cancel.addEventListener("abort", onCancel, { once: true })
-  if (cancel.aborted) onCancel()
+  options.started()
   try {
-    const exit = await seat.exited
+    const exit = await Promise.race([seat.exited, late.promise])
     endNamespace()
-    const treeCpuMs = await treeGone(seat, status.childPid)
-    meter.stop()
-    const disk = await layers.usage()
-    terminal?.output.once("error", () => undefined)
-    await Promise.all([stdout.ended, stderr.ended])
-    const wallMs = Number(process.hrtime.bigint() - started) / 1e6
+    const tree = exit === "late" ? { gone: false } : await treeGone(seat, status.childPid)
+    watch.end()
+    const wallMs = Number(process.hrtime.bigint() - began) / 1e6
     const usage = seat.group?.usage()
-    const cpuMs = usage?.cpuMs ?? treeCpuMs
-    const ending = stopped ?? endingOf({ exit, status, usage, cpuMs, profile, stderr: stderr.result(), disk })
-    return { ending, stdout: stdout.result(), stderr: stderr.result(), wallMs, usage }
+    if (exit === "late" || !tree.gone) return { ending: stopped ?? unseen, wallMs, usage, settled: false }
+    const disk = await layers.usage()
+    const ending = stopped ?? endingOf({ exit, status, usage, cpuMs: usage?.cpuMs ?? tree.cpuMs, shape, job, disk })
+    return { ending, wallMs, usage, settled: true }
   } finally {
     if (first !== undefined) closeSync(first)
-    meter.stop()
-    clearTimeout(deadline)
-    clearInterval(cpuWatch)
-    cancel.removeEventListener("abort", onCancel)
-    terminal?.output.destroy()
+    clearTimeout(patience)
+    watch.end()
   }
 }
+
+const unseen: Ending = { by: "infrastructure", message: "the sandbox's processes were not seen to end" }
 
 interface Ended {
   readonly exit: { code: number | null; signal: NodeJS.Signals | null }
   readonly status: Status
   readonly usage: GroupUsage | undefined
   readonly cpuMs: number | undefined
-  readonly profile: SandboxProfile
-  readonly stderr: Captured
+  readonly shape: SandboxShape
+  readonly job: Job
   readonly disk: DiskUse
 }
 /** bubblewrap reports an exit code only for a program that it got to start. */
-const endingOf = ({ exit, status, usage, cpuMs, profile, stderr, disk }: Ended): Ending => {
+const endingOf = ({ exit, status, usage, cpuMs, shape, job, disk }: Ended): Ending => {
   if (usage?.outOfMemory === true) return { by: "limit", limit: "memory" }
   if (exit.signal !== null) return { by: "infrastructure", message: `the sandbox was killed by ${exit.signal}` }
-  const said = Buffer.from(stderr.bytes).toString("utf8", 0, 600).trim()
   if (status.exitCode === undefined)
-    return { by: "infrastructure", message: `the sandbox did not start: ${said === "" ? `exit ${exit.code}` : said}` }
-  return endingOfExit(status.exitCode, profile, { pids: usage?.pidsRefused ?? 0, cpuMs, disk })
+    return { by: "infrastructure", message: `the sandbox did not start (exit ${exit.code})`, started: false }
+  const asked = { executables: shape.executables, limits: { ...shape.limits, ...job.limits } }
+  return endingOfExit(status.exitCode, asked, { pids: usage?.pidsRefused ?? 0, cpuMs, disk })
 }

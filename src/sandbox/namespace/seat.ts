@@ -5,34 +5,37 @@
  * holds for the sandbox; it dies with the launcher. It holds nothing of any call.
  */
 import { type ChildProcess, spawn } from "node:child_process"
-import { closeSync, fchownSync, openSync } from "node:fs"
+import { closeSync, fchownSync } from "node:fs"
 import { Socket } from "node:net"
 import type { Readable, Writable } from "node:stream"
 import { makePipe } from "../../linux/syscalls.ts"
 import type { Identity } from "../layers/overlay.ts"
 import type { Group, Groups } from "../process/cgroup.ts"
 import { createNetwork, type NetworkNamespace } from "../network/netns.ts"
+import type { StreamRole } from "./protocol.ts"
 
-/** Descriptors of the parked shell; the same numbers stay with bubblewrap. */
+/** Descriptors of the parked shell; the same numbers stay with bubblewrap. A shell can name those up to 9. */
 export const descriptor = {
-  stdin: 3,
-  arguments: 4,
-  status: 5,
-  block: 6,
-  filterWithChildren: 7,
-  filterWithoutChildren: 8,
+  /** 3 and 4 are the program's own where it asked for them */
+  toTool: 3,
+  fromTool: 4,
+  stdin: 5,
+  arguments: 6,
+  status: 7,
+  block: 8,
+  filter: 9,
 } as const
 
 export interface Seat {
   readonly process: ChildProcess
   readonly pid: number
   readonly script: Writable
-  readonly stdout: Readable
-  readonly stderr: Readable
-  readonly stdin: Writable
+  /** the host's ends of the program's streams, until they are handed over */
+  readonly streams: ReadonlyMap<StreamRole, Socket>
   readonly arguments: Writable
   readonly status: Readable
   readonly block: Writable
+  readonly filter: Writable
   readonly network: NetworkNamespace
   readonly group: Group | undefined
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
@@ -44,37 +47,33 @@ export interface SeatOptions {
   readonly groups: Groups
   readonly homeNetwork: number
   readonly identity: Identity | undefined
-  /** files with the two compiled filters; each seat reads its own descriptor of them */
-  readonly filters: { readonly withChildren: string; readonly withoutChildren: string }
+}
+
+interface Stream {
+  readonly inside: number
+  readonly outside: Socket
 }
 
 /**
- * The tool's three streams as real pipes: unlike the socket pairs that Node makes, they can be opened again as
- * /dev/stdin, /dev/stdout and /dev/stderr, which they are owned by the sandbox's user for.
+ * One of the tool's streams as a real pipe: unlike the socket pairs that Node makes, it can be opened again as
+ * /dev/stdin, /dev/stdout or /dev/stderr, which it is owned by the sandbox's user for.
  */
-const openStreams = (identity: Identity | undefined) => {
-  const [input, output, errors] = [makePipe(), makePipe(), makePipe()]
-  if (identity !== undefined)
-    for (const { read } of [input, output, errors]) fchownSync(read, identity.uid, identity.gid)
-  const stdin = new Socket({ fd: input.write, readable: false, writable: true })
-  const stdout = new Socket({ fd: output.read, readable: true, writable: false })
-  const stderr = new Socket({ fd: errors.read, readable: true, writable: false })
-  const all = [stdin, stdout, stderr]
-  for (const stream of all) stream.on("error", () => undefined)
-  return {
-    stdin,
-    stdout,
-    stderr,
-    inside: { stdin: input.read, stdout: output.write, stderr: errors.write },
-    destroy: () => all.forEach((stream) => stream.destroy()),
-  }
+const openStream = (toolReads: boolean, identity: Identity | undefined): Stream => {
+  const { read, write } = makePipe()
+  if (identity !== undefined) fchownSync(read, identity.uid, identity.gid)
+  // Neither read nor written here: it is handed to the host as it is.
+  const outside = new Socket({ fd: toolReads ? write : read, readable: false, writable: false })
+  return { inside: toolReads ? read : write, outside }
 }
 
 export const takeSeat = async (options: SeatOptions): Promise<Seat> => {
   const group = options.groups.version === "none" ? undefined : options.groups.create(options.name)
-  const streams = openStreams(options.identity)
-  const filters = [openSync(options.filters.withChildren, "r"), openSync(options.filters.withoutChildren, "r")]
+  const opened = new Map<StreamRole, Stream>()
+  const closeAll = (): void => opened.forEach(({ outside }) => outside.destroy())
   try {
+    for (const role of ["stdin", "stdout", "stderr", "to-tool", "from-tool"] as const)
+      opened.set(role, openStream(role === "stdin" || role === "to-tool", options.identity))
+    const inside = (role: StreamRole): number => (opened.get(role) as Stream).inside
     const { child, network } = createNetwork(options.homeNetwork, (made) => ({
       network: made,
       child: spawn("/bin/sh", ["-s"], {
@@ -82,13 +81,15 @@ export const takeSeat = async (options: SeatOptions): Promise<Seat> => {
         env: {},
         stdio: [
           "pipe",
-          streams.inside.stdout,
-          streams.inside.stderr,
-          streams.inside.stdin,
+          inside("stdout"),
+          inside("stderr"),
+          inside("to-tool"),
+          inside("from-tool"),
+          inside("stdin"),
           "pipe",
           "pipe",
           "pipe",
-          ...filters,
+          "pipe",
         ],
         ...(options.identity ?? {}),
       }),
@@ -111,12 +112,11 @@ export const takeSeat = async (options: SeatOptions): Promise<Seat> => {
       process: child,
       pid: child.pid,
       script: pipe(0) as Writable,
-      stdout: streams.stdout,
-      stderr: streams.stderr,
-      stdin: streams.stdin,
+      streams: new Map(Array.from(opened, ([role, { outside }]) => [role, outside])),
       arguments: pipe(descriptor.arguments) as Writable,
       status: pipe(descriptor.status) as Readable,
       block: pipe(descriptor.block) as Writable,
+      filter: pipe(descriptor.filter) as Writable,
       network,
       group,
       exited,
@@ -125,19 +125,23 @@ export const takeSeat = async (options: SeatOptions): Promise<Seat> => {
         disposed = true
         if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL")
         for (const stream of child.stdio) stream?.destroy()
-        streams.destroy()
+        closeAll()
         network.close()
         void exited.catch(() => undefined).then(() => group?.remove())
       },
     }
-    await group?.join(child.pid)
+    try {
+      await group?.join(child.pid)
+    } catch (error) {
+      seat.dispose()
+      throw error
+    }
     return seat
   } catch (error) {
     group?.remove()
-    streams.destroy()
+    closeAll()
     throw error
   } finally {
-    Object.values(streams.inside).forEach(closeSync)
-    filters.forEach(closeSync)
+    for (const { inside } of opened.values()) closeSync(inside)
   }
 }

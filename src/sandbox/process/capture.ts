@@ -5,6 +5,7 @@
  * never blocked for ever; a flood far beyond the cap calls `onFlood` once.
  */
 import type { Readable } from "node:stream"
+import { finished } from "node:stream/promises"
 import type { Captured } from "../backend.ts"
 
 /** A tool that prints this many times its cap is not verbose, it is flooding. */
@@ -34,10 +35,6 @@ export const capture = (stream: Readable, cap: number, onFlood: () => void): Cap
       onFlood()
     }
   })
-  const ended = new Promise<void>((resolve) => {
-    stream.once("close", () => resolve())
-    stream.once("end", () => resolve())
-    stream.once("error", () => resolve())
-  })
+  const ended = finished(stream, { writable: false }).catch(() => undefined)
   return { ended, result: () => ({ bytes: Buffer.concat(chunks), truncated: total > kept, total }) }
 }

@@ -1,9 +1,10 @@
 /**
  * The end of a process tree, for certain.
  *
- * Guarantees: resolves only when no process of the call is left. Killing the first process of a pid namespace ends
+ * Guarantees: says `gone` only when no process of the call is left. Killing the first process of a pid namespace ends
  * the rest by the kernel's hand; where bubblewrap was killed before it said which process that is, everything in the
- * call's control group, or in its network namespace, is killed by number until nothing is left.
+ * call's control group, or in its network namespace, is killed by number until nothing is left. A process that the
+ * kernel does not let go of (a disk or a network mount that hangs) is waited for so long and no longer.
  * Assumes: runs in the launcher, which is pid 1 of its own namespace and so inherits orphans.
  */
 import { readdirSync, readlinkSync } from "node:fs"
@@ -11,6 +12,7 @@ import { setTimeout as delay } from "node:timers/promises"
 import { reap } from "../../linux/syscalls.ts"
 import type { NetworkNamespace } from "../network/netns.ts"
 import type { Group } from "./cgroup.ts"
+import { TREE } from "./limits.ts"
 
 /** What only the processes of one call are in. */
 export interface Territory {
@@ -50,12 +52,20 @@ const kill = (pid: number): void => {
 const pause = (tries: number): Promise<unknown> =>
   tries < 20 ? new Promise((resolve) => setImmediate(resolve)) : delay(1)
 
+export interface TreeEnd {
+  readonly gone: boolean
+  /** CPU time that the tree used, where the kernel told it */
+  readonly cpuMs?: number | undefined
+}
+const left: TreeEnd = { gone: false }
+
 /** Wait until the sandbox's first process is reaped: its namespace is then empty. */
-const namespaceGone = async (first: number): Promise<number | undefined> => {
+const namespaceGone = async (first: number, until: number): Promise<TreeEnd> => {
   for (let tries = 0; ; tries += 1) {
     const reaped = reap(first)
-    if (reaped !== undefined) return reaped.cpuMs
+    if (reaped !== undefined) return { gone: true, cpuMs: reaped.cpuMs }
     if (tries === 20) kill(first)
+    if (Date.now() > until) return left
     await pause(tries)
   }
 }
@@ -64,18 +74,24 @@ const namespaceGone = async (first: number): Promise<number | undefined> => {
 export const processesOf = (call: Territory): number[] =>
   (call.group?.processes() ?? inNetwork(readlinkSync(`/proc/self/fd/${call.network.fd}`))).filter((pid) => pid > 1)
 
-/** Resolves with the CPU time that the tree used, where the kernel told it. */
-export const treeGone = async (call: Territory, first: number | undefined): Promise<number | undefined> => {
-  if (first !== undefined) return namespaceGone(first)
+/** Nothing of the call should live any more: see to it. */
+export const treeGone = async (
+  call: Territory,
+  first: number | undefined,
+  withinMs = TREE.goneMs,
+): Promise<TreeEnd> => {
+  const until = Date.now() + withinMs
+  if (first !== undefined) return namespaceGone(first, until)
   const seen = new Set<number>()
   for (let tries = 0; ; tries += 1) {
-    const left = processesOf(call)
-    for (const pid of left) {
+    const alive = processesOf(call)
+    for (const pid of alive) {
       seen.add(pid)
       kill(pid)
     }
     for (const pid of seen) if (reap(pid) !== undefined) seen.delete(pid)
-    if (left.length === 0) return undefined
+    if (alive.length === 0) return { gone: true }
+    if (Date.now() > until) return left
     await pause(tries)
   }
 }

@@ -1,11 +1,13 @@
 /** A backend that starts nothing: it ends each run as the test says and remembers what was asked of it. */
+import { Readable, Writable } from "node:stream"
 import type {
   CommitResult,
   Denial,
   Ending,
   Job,
+  ExitedSandbox,
   SandboxBackend,
-  SandboxProfile,
+  SandboxShape,
   Unavailable,
 } from "../../../src/sandbox/backend.ts"
 import type { Effect } from "../../../src/sandbox/effects/types.ts"
@@ -28,77 +30,87 @@ export interface FakeRun {
 }
 
 export interface FakeBackend extends SandboxBackend {
-  readonly profiles: SandboxProfile[]
+  readonly shapes: SandboxShape[]
   readonly jobs: Job[]
   readonly settled: ("committed" | "discarded")[]
   readonly log: string[]
 }
 
-const captured = (text = "") => ({
-  bytes: new TextEncoder().encode(text),
-  truncated: false,
-  total: Buffer.byteLength(text),
-})
+const exitOf = async (
+  run: FakeRun,
+  { settled, log }: Pick<FakeBackend, "settled" | "log">,
+  cancel: AbortSignal,
+): Promise<ExitedSandbox> => {
+  let ending = run.ending ?? ({ by: "exit", code: 0 } as const)
+  if (run.hang === true) {
+    if (!cancel.aborted)
+      await new Promise<void>((resolve) => cancel.addEventListener("abort", () => resolve(), { once: true }))
+    ending = { by: "cancelled" }
+  }
+  let open = true
+  const discard = async (): Promise<void> => {
+    if (open) settled.push("discarded")
+    open = false
+  }
+  return {
+    ok: true,
+    ending,
+    denied: run.denied ?? [],
+    usage: { wallMs: 1 },
+    writes: { effects: run.effects ?? [], bytes: 0 },
+    ...(run.home === undefined ? {} : { home: { effects: run.home, bytes: 0 } }),
+    async keepHome() {
+      const result = run.keep ?? { ok: true as const }
+      log.push(result.ok ? "kept home" : "lost home")
+      return result
+    },
+    async commit() {
+      const result = run.commit ?? { ok: true as const }
+      if (open) settled.push(result.ok ? "committed" : "discarded")
+      open = false
+      return result
+    },
+    async hold() {
+      return { ok: false, message: "this backend keeps nothing" }
+    },
+    discard,
+    [Symbol.asyncDispose]: discard,
+  }
+}
 
 export const fakeBackend = (...runs: readonly FakeRun[]): FakeBackend => {
   const left = [...runs]
   const fake: Omit<FakeBackend, "prepare" | "examine" | "recover" | "commitHeld" | typeof Symbol.asyncDispose> = {
     name: "namespace",
-    profiles: [],
+    shapes: [],
     jobs: [],
     settled: [],
     log: [],
   }
   return {
     ...fake,
-    async prepare(profile) {
+    async prepare(shape) {
       const run = left.shift() ?? {}
-      fake.profiles.push(profile)
+      fake.shapes.push(shape)
       if (run.refuse !== undefined) return run.refuse
       let used = false
       return {
         ok: true,
         channel: "none",
-        async run(job, cancel) {
+        async start(job, cancel) {
           used = true
           fake.jobs.push(job)
           if (run.throws !== undefined) throw run.throws
-          let ending = run.ending ?? ({ by: "exit", code: 0 } as const)
-          if (run.hang === true) {
-            if (!cancel.aborted)
-              await new Promise<void>((resolve) => cancel.addEventListener("abort", () => resolve(), { once: true }))
-            ending = { by: "cancelled" }
-          }
-          let open = true
-          const discard = async (): Promise<void> => {
-            if (open) fake.settled.push("discarded")
-            open = false
-          }
+          const exited = exitOf(run, fake, cancel)
           return {
             ok: true,
-            ending,
-            stdout: captured(run.stdout),
-            stderr: captured(run.stderr),
-            denied: run.denied ?? [],
-            usage: { wallMs: 1 },
-            writes: { effects: run.effects ?? [], bytes: 0 },
-            ...(run.home === undefined ? {} : { home: { effects: run.home, bytes: 0 } }),
-            async keepHome() {
-              const result = run.keep ?? { ok: true as const }
-              fake.log.push(result.ok ? "kept home" : "lost home")
-              return result
-            },
-            async commit() {
-              const result = run.commit ?? { ok: true as const }
-              if (open) fake.settled.push(result.ok ? "committed" : "discarded")
-              open = false
-              return result
-            },
-            async hold() {
-              return { ok: false, message: "this backend keeps nothing" }
-            },
-            discard,
-            [Symbol.asyncDispose]: discard,
+            stdin: new Writable({ write: (_chunk, _encoding, done) => done() }),
+            stdout: Readable.from([Buffer.from(run.stdout ?? "")]),
+            stderr: Readable.from([Buffer.from(run.stderr ?? "")]),
+            signal: () => undefined,
+            stop: () => undefined,
+            exited,
+            [Symbol.asyncDispose]: async () => (await exited).discard(),
           }
         },
         async [Symbol.asyncDispose]() {

@@ -56,7 +56,7 @@ describe("a host", () => {
   it("checks a version once, sealed without network, and remembers it on disk until the program changes", async () => {
     const first = fakeBackend(...Array.from({ length: 100 }, () => version))
     expect(await listed(first, "fixture.act")).toMatchObject({ available: true, version: "1.2.3" })
-    expect(first.profiles.every((profile) => profile.network === "none")).toBe(true)
+    expect(first.shapes.every((shape) => shape.network === "none")).toBe(true)
     expect(first.settled).not.toContain("committed")
     const second = fakeBackend(...Array.from({ length: 100 }, () => ({ refuse })))
     expect(await listed(second, "fixture.act")).toMatchObject({ available: true, version: "1.2.3" })

@@ -420,7 +420,7 @@ describe("retries", () => {
     expect(envelope).toMatchObject({ ok: true, value: "done", denied: [{ ...dial, count: 4 }] })
     expect(backend.settled).toEqual(["discarded", "discarded", "committed"])
     expect(receipt).toMatchObject({ attempts: 3, retries: 2 })
-    expect(backend.profiles[2]?.limits.wallMs).toBeLessThan(backend.profiles[0]?.limits.wallMs ?? 0)
+    expect(backend.jobs[2]?.limits.wallMs).toBeLessThan(backend.jobs[0]?.limits.wallMs ?? 0)
   })
 
   it("end with the attempts that the contract allows", async () => {

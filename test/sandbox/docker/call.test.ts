@@ -180,10 +180,7 @@ engineSuite("one call in a container", engine, () => {
 
   it("refuses a workspace that does not exist", async () => {
     const prepared = await place.prepare()
-    const answer = await prepared.run(
-      { argv: ["/usr/bin/true"], stdin: new Uint8Array(), workspace: join(place.folder, "nowhere") },
-      new AbortController().signal,
-    )
+    const answer = await prepared.run({ argv: ["/usr/bin/true"], workspace: join(place.folder, "nowhere") })
     expect(answer).toMatchObject({ ok: false, control: "workspace" })
   })
 

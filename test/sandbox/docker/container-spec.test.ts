@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { containerOptions, type ContainerPlan } from "../../../src/sandbox/docker/container-spec.ts"
 import { seccompProfile } from "../../../src/sandbox/docker/seccomp-json.ts"
+import { shapeOf } from "../../../src/sandbox/profile.ts"
 import { profileOf } from "./support.ts"
 
 const plan: ContainerPlan = {
@@ -22,10 +23,12 @@ const plan: ContainerPlan = {
   },
 }
 const options = containerOptions(
-  profileOf({
-    env: { SECRET: "s3cret" },
-    limits: { pids: 10, memoryBytes: 1000, diskBytes: 24, cpus: 0.5, openFiles: 33 },
-  }),
+  shapeOf(
+    profileOf({
+      env: { SECRET: "s3cret" },
+      limits: { pids: 10, memoryBytes: 1000, diskBytes: 24, cpus: 0.5, openFiles: 33 },
+    }),
+  ),
   plan,
 )
 const host = options.HostConfig ?? {}
@@ -69,7 +72,7 @@ describe("a container's settings", () => {
     expect(late.sort()).toEqual(["/dev/shm", "/home/tool", "/run/caisson", "/tmp", "/workspace"])
   })
   it("say the same to Podman in the words that it understands", () => {
-    const { Binds, Mounts } = containerOptions(profileOf(), { ...plan, product: "podman" }).HostConfig ?? {}
+    const { Binds, Mounts } = containerOptions(shapeOf(profileOf()), { ...plan, product: "podman" }).HostConfig ?? {}
     expect(Mounts).toBeUndefined()
     expect(Binds).toContain("/g/ws:/workspace:ro,rbind,rslave")
     expect(Binds).toContain("/g/root/usr:/usr:ro,rbind,rprivate")
@@ -87,6 +90,6 @@ describe("a container's settings", () => {
   })
   it("opt out of remapped users, whose numbers would not fit the layers", () => {
     expect(host.UsernsMode).toBeUndefined()
-    expect(containerOptions(profileOf(), { ...plan, usernsRemap: true }).HostConfig?.UsernsMode).toBe("host")
+    expect(containerOptions(shapeOf(profileOf()), { ...plan, usernsRemap: true }).HostConfig?.UsernsMode).toBe("host")
   })
 })

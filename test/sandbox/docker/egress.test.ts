@@ -20,10 +20,7 @@ const runWith = async (argv: readonly string[], serve: (channel: Channel) => voi
   const prepared = await place.prepare({ network: spec })
   if (prepared.channel === "none") throw new Error("no channel")
   serve(prepared.channel)
-  const exited = await prepared.run(
-    { argv, stdin: new Uint8Array(), workspace: place.workspace },
-    new AbortController().signal,
-  )
+  const exited = await prepared.run({ argv, workspace: place.workspace })
   if (!exited.ok) throw new Error(exited.message)
   return { exited, out: Buffer.from(exited.stdout.bytes).toString() }
 }

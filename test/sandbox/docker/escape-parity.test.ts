@@ -9,7 +9,7 @@ import type { Verdict } from "../../escape/escape-case.ts"
 import { type Ground, openGround } from "../../escape/ground.ts"
 import { runEscapeCase } from "../../escape/run-escape-case.ts"
 import { acquireEngine } from "../../support/docker-engine.ts"
-import { prepared, profileOf, removeFolder, temporaryFolder } from "../../support/sealed.ts"
+import { prepared, removeFolder, temporaryFolder } from "../../support/sealed.ts"
 import { engineSuite } from "./engine-suite.ts"
 import { parityTable } from "./parity-table.ts"
 
@@ -72,12 +72,14 @@ engineSuite("the escape suite on both backends", engine, () => {
 
   it("refuses a NUL in a variable or an argument before anything runs, as the other does", async () => {
     for (const env of [{ X: "x\0--cap-add\0ALL" }, { "X\0": "y" }, { "X=Y": "z" }, { "": "z" }]) {
-      const [here, there] = [await namespace.prepare(profileOf({ env })), await docker.prepare(profileOf({ env }))]
+      const job = { argv: ["/usr/bin/sh", "-c", "true"], workspace: ground.folder }
+      const run = async (backend: SandboxBackend) => (await prepared(backend, { env })).run(job)
+      const [here, there] = [await run(namespace), await run(docker)]
       expect(there).toMatchObject({ ok: false, control: "environment" })
       table.agree(`variable ${JSON.stringify(env)}`, here, there)
     }
-    const job = { argv: ["/usr/bin/sh", "-c", "true", "a\0b"], stdin: new Uint8Array(), workspace: ground.folder }
-    const run = async (backend: SandboxBackend) => (await prepared(backend)).run(job, new AbortController().signal)
+    const job = { argv: ["/usr/bin/sh", "-c", "true", "a\0b"], workspace: ground.folder }
+    const run = async (backend: SandboxBackend) => (await prepared(backend)).run(job)
     const [here, there] = [await run(namespace), await run(docker)]
     expect(there).toMatchObject({ ok: false, control: "arguments" })
     table.agree("argument with a NUL", here, there)

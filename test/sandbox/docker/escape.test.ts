@@ -129,14 +129,11 @@ engineSuite("what a container must not allow", engine, () => {
     const api = openEngine({ origin: "given", socketPath: socket })
     const [found] = await api.list(["dev.caisson.host"]).then((listed) => (listed.ok ? listed.value : []))
     if (found === undefined) throw new Error("no container is parked")
-    const ended = await prepared.run(
-      {
-        argv: ["/usr/bin/sh", "-c", "echo $SECRET; echo argument-of-the-call"],
-        stdin: Buffer.from("input"),
-        workspace: place.workspace,
-      },
-      new AbortController().signal,
-    )
+    const ended = await prepared.run({
+      argv: ["/usr/bin/sh", "-c", "echo $SECRET; echo argument-of-the-call"],
+      stdin: "input",
+      workspace: place.workspace,
+    })
     if (!ended.ok) throw new Error(ended.message)
     expect(Buffer.from(ended.stdout.bytes).toString()).toBe("value-of-the-secret\nargument-of-the-call\n")
     const { default: Docker } = await import("dockerode")

@@ -6,6 +6,7 @@ import { openEngine } from "../../../src/sandbox/docker/engine.ts"
 import { acquireEngine } from "../../support/docker-engine.ts"
 import { engineSuite } from "./engine-suite.ts"
 import { localBase, localRepository, serveRepository } from "./local-base.ts"
+import { shapeOf } from "../../../src/sandbox/profile.ts"
 import { leftovers, openPlace, profileOf } from "./support.ts"
 
 const engine = await acquireEngine()
@@ -69,7 +70,9 @@ engineSuite("the programs of an image", engine, () => {
 
   it("names a program that the image does not have", async () => {
     await using place = openPlace(socket, { rootfs: "image", base, progress: note })
-    const answer = await place.backend.prepare(profileOf({ executables: { program: "/usr/bin/greet", spawn: {} } }))
+    const answer = await place.backend.prepare(
+      shapeOf(profileOf({ executables: { program: "/usr/bin/greet", spawn: {} } })),
+    )
     expect(answer).toMatchObject({
       ok: false,
       message: expect.stringContaining("the image has no program /usr/bin/greet") as string,
@@ -118,7 +121,9 @@ engineSuite("the programs of an image", engine, () => {
         return { denied: () => denied, [Symbol.asyncDispose]: () => proxy.close() }
       },
     })
-    const answer = await place.backend.prepare(profileOf({ executables: { program: "/usr/bin/greet", spawn: {} } }))
+    const answer = await place.backend.prepare(
+      shapeOf(profileOf({ executables: { program: "/usr/bin/greet", spawn: {} } })),
+    )
     expect(answer).toMatchObject({
       ok: false,
       control: "engine-egress",
@@ -134,7 +139,7 @@ engineSuite("the programs of an image", engine, () => {
       progress: note,
       layerFor: () => ({ packages: ["absent-package"] }),
     })
-    expect(await place.backend.prepare(profileOf({ executables: { spawn: {} } }))).toMatchObject({
+    expect(await place.backend.prepare(shapeOf(profileOf({ executables: { spawn: {} } })))).toMatchObject({
       ok: false,
       message: expect.stringContaining("no registry channel") as string,
     })
@@ -145,7 +150,7 @@ engineSuite("the programs of an image", engine, () => {
       layerFor: () => ({ packages: ["x; rm -rf /"] }),
       serveBuild: () => ({ async [Symbol.asyncDispose]() {} }),
     })
-    expect(await other.backend.prepare(profileOf({ executables: { spawn: {} } }))).toMatchObject({
+    expect(await other.backend.prepare(shapeOf(profileOf({ executables: { spawn: {} } })))).toMatchObject({
       ok: false,
       message: expect.stringContaining("not a package") as string,
     })

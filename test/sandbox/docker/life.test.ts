@@ -21,6 +21,7 @@ import { openEngine } from "../../../src/sandbox/docker/engine.ts"
 import { mount, umount } from "../../../src/linux/syscalls.ts"
 import { acquireEngine, daemonPath, type EngineOrReason, privateEngine } from "../../support/docker-engine.ts"
 import { engineSuite } from "./engine-suite.ts"
+import { shapeOf } from "../../../src/sandbox/profile.ts"
 import { leftovers, openPlace, profileOf } from "./support.ts"
 
 /** These tests kill, freeze and starve engines, so they start their own. */
@@ -99,7 +100,7 @@ engineSuite("a call whose engine fails", engine, () => {
   it("has parked containers that end when they are asked to, and the next call is served all the same", async () => {
     if (own.pid() === undefined) await own.start()
     await using place = openPlace(own.socket, { pool: { perProfile: 1 } })
-    await place.backend.warm(profileOf())
+    await place.backend.warm(shapeOf(profileOf()))
     const api = openEngine({ origin: "given", socketPath: own.socket })
     const found = await api.list(["dev.caisson.host"])
     const [parked] = found.ok ? found.value : []
@@ -133,7 +134,10 @@ engineSuite("a call whose engine fails", engine, () => {
   it("is refused while the engine is down", async () => {
     await own.stop()
     await using place = openPlace(own.socket)
-    expect(await place.backend.prepare(profileOf())).toMatchObject({ ok: false, control: "engine-unreachable" })
+    expect(await place.backend.prepare(shapeOf(profileOf()))).toMatchObject({
+      ok: false,
+      control: "engine-unreachable",
+    })
   })
 
   it("is refused when the engine answers with errors, and leaves no mount", async () => {
@@ -157,7 +161,7 @@ engineSuite("a call whose engine fails", engine, () => {
     }).listen(socket)
     await once(server, "listening")
     const place = openPlace(socket)
-    expect(await place.backend.prepare(profileOf())).toMatchObject({ ok: false, control: "engine-no-space" })
+    expect(await place.backend.prepare(shapeOf(profileOf()))).toMatchObject({ ok: false, control: "engine-no-space" })
     await place[Symbol.asyncDispose]()
     expect((await leftovers(socket, place.folder)).mounts).toEqual([])
     server.close()
@@ -179,7 +183,7 @@ engineSuite("a call whose engine fails", engine, () => {
       } catch {
         // Now it is full to the last page.
       }
-      expect(await place.backend.prepare(profileOf())).toMatchObject({ ok: false })
+      expect(await place.backend.prepare(shapeOf(profileOf()))).toMatchObject({ ok: false })
       rmSync(filler)
       rmSync(join(disk, "filler-2"), { force: true })
       expect((await place.sh("echo room")).out).toBe("room\n")

@@ -9,7 +9,7 @@ import type { Effect } from "../../../src/sandbox/effects/types.ts"
 import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
 import { writeSetCases } from "../../corpus/write-set-cases.ts"
 import { acquireEngine } from "../../support/docker-engine.ts"
-import { profileOf } from "../../support/sealed.ts"
+import { prepareFor, profileOf } from "../../support/sealed.ts"
 import { engineSuite } from "./engine-suite.ts"
 import { parityCases, type ParityCase } from "./parity-cases.ts"
 import { parityTable } from "./parity-table.ts"
@@ -62,12 +62,9 @@ engineSuite("the two backends", engine, () => {
   const verdict = async (backend: SandboxBackend, each: ParityCase): Promise<Verdict> => {
     const workspace = mkdtempSync(join(folder, "ws-"))
     execFileSync("/bin/sh", ["-c", `umask 022; ${each.before ?? "true"}`], { cwd: workspace })
-    const prepared = await backend.prepare(profileOf(each.overrides))
+    const prepared = await prepareFor(backend, profileOf(each.overrides))
     if (!prepared.ok) throw new Error(`${prepared.control}: ${prepared.message}`)
-    const exited = await prepared.run(
-      { argv: each.argv, stdin: Buffer.from(each.stdin ?? ""), workspace },
-      new AbortController().signal,
-    )
+    const exited = await prepared.run({ argv: each.argv, stdin: each.stdin ?? "", workspace })
     if (!exited.ok) return { ending: exited, out: "", err: "", truncated: false, effects: [], denied: [] }
     await exited.discard()
     const quiet = each.quiet === true

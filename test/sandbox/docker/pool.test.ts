@@ -5,6 +5,7 @@ import { openEngine } from "../../../src/sandbox/docker/engine.ts"
 import { acquireEngine } from "../../support/docker-engine.ts"
 import { greedy, isSated, modest } from "../greedy.ts"
 import { engineSuite } from "./engine-suite.ts"
+import { shapeOf } from "../../../src/sandbox/profile.ts"
 import { leftovers, openPlace, profileOf } from "./support.ts"
 
 const engine = await acquireEngine()
@@ -22,12 +23,12 @@ engineSuite("containers kept ready", engine, () => {
 
   it("serves a call from a ready container, once, and makes another", async () => {
     await using place = openPlace(socket, { pool: { perProfile: 1 } })
-    await place.backend.warm(profileOf())
+    await place.backend.warm(shapeOf(profileOf()))
     const [ready] = await containers()
     expect(place.backend.readyContainers).toBe(1)
     const first = await place.sh("echo $PPID; echo mine > /tmp/trace; echo mine > trace")
     await first.exited.discard()
-    await place.backend.warm(profileOf())
+    await place.backend.warm(shapeOf(profileOf()))
     const [next] = await containers().then((ids) => ids.filter((id) => id !== ready))
     expect(next).toBeDefined()
     const second = await place.sh("ls -A /tmp /workspace /dev/shm $HOME")
@@ -39,7 +40,7 @@ engineSuite("containers kept ready", engine, () => {
     await using place = openPlace(socket, { pool: { perProfile: 1 } })
     const other = join(place.folder, "other")
     mkdirSync(other)
-    await place.backend.warm(profileOf())
+    await place.backend.warm(shapeOf(profileOf()))
     const { exited } = await place.run(
       ["/usr/bin/sh", "-c", "echo $WHO > who"],
       { env: { PATH: "/usr/bin", WHO: "second" } },
@@ -70,14 +71,14 @@ engineSuite("containers kept ready", engine, () => {
 
   it("does not hand out a ready container that died", async () => {
     await using place = openPlace(socket, { pool: { perProfile: 1 } })
-    await place.backend.warm(profileOf())
+    await place.backend.warm(shapeOf(profileOf()))
     for (const id of await containers()) await api.remove(id as never)
     expect((await place.sh("echo alive")).out).toBe("alive\n")
   })
 
   it("does not serve a profile with other programs or limits from it", async () => {
     await using place = openPlace(socket, { pool: { perProfile: 1 } })
-    await place.backend.warm(profileOf())
+    await place.backend.warm(shapeOf(profileOf()))
     const { out } = await place.sh("ulimit -n; id -u >/dev/null 2>&1 || echo none", {
       limits: { openFiles: 99 },
       executables: { spawn: {} },

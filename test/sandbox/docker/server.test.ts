@@ -59,10 +59,7 @@ engineSuite("a server in a container of its own", engine, () => {
         from.on("error", () => to.destroy()).pipe(to)
     })
     const argv = ["/usr/bin/perl", "-e", `use IO::Socket::INET; ${dial("198.18.0.9", 80)} ${dial("127.0.0.1", port)}`]
-    const exited = await prepared.run(
-      { argv, stdin: new Uint8Array(), workspace: place.workspace },
-      new AbortController().signal,
-    )
+    const exited = await prepared.run({ argv, workspace: place.workspace })
     if (!exited.ok) throw new Error(exited.message)
     expect(Buffer.from(exited.stdout.bytes).toString()).toBe("served: hello\nrefused\n")
   })

@@ -2,13 +2,14 @@
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { ExitedSandbox, Job, Limits, PreparedSandbox, SandboxProfile } from "../../../src/sandbox/backend.ts"
+import type { CollectedSandbox, Limits, SandboxProfile } from "../../../src/sandbox/backend.ts"
 import {
   createDockerBackend,
   type DockerBackend,
   type DockerBackendOptions,
 } from "../../../src/sandbox/docker/backend.ts"
 import { openEngine } from "../../../src/sandbox/docker/engine.ts"
+import { prepareFor, type Readied } from "../../support/sealed.ts"
 
 export const mebibyte = 2 ** 20
 export const limits: Limits = {
@@ -63,7 +64,7 @@ export const profileOf = ({ limits: limit, executables, ...rest }: Change = {}):
 })
 
 export interface Ended {
-  readonly exited: ExitedSandbox
+  readonly exited: CollectedSandbox
   readonly out: string
   readonly err: string
 }
@@ -71,7 +72,7 @@ export interface Place extends AsyncDisposable {
   readonly folder: string
   readonly workspace: string
   readonly backend: DockerBackend
-  prepare(change?: Change): Promise<PreparedSandbox>
+  prepare(change?: Change): Promise<Readied>
   run(
     argv: readonly string[],
     change?: Change,
@@ -91,15 +92,15 @@ export const openPlace = (socket: string, options: Partial<DockerBackendOptions>
     rootfs: "host",
     ...options,
   })
-  const prepare = async (change?: Change): Promise<PreparedSandbox> => {
-    const prepared = await backend.prepare(profileOf(change))
+  const prepare = async (change?: Change): Promise<Readied> => {
+    const prepared = await prepareFor(backend, profileOf(change))
     if (!prepared.ok) throw new Error(`${prepared.control}: ${prepared.message} (${prepared.fix})`)
     return prepared
   }
   const run: Place["run"] = async (argv, change, more = {}) => {
     const prepared = await prepare(change)
-    const job: Job = { argv, stdin: Buffer.from(more.stdin ?? ""), workspace: more.workspace ?? workspace }
-    const exited = await prepared.run(job, more.cancel ?? new AbortController().signal)
+    const job = { argv, stdin: more.stdin ?? "", workspace: more.workspace ?? workspace }
+    const exited = await prepared.run(job, more.cancel)
     if (!exited.ok) throw new Error(`${exited.control}: ${exited.message}`)
     return {
       exited,

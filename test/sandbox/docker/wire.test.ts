@@ -12,7 +12,7 @@ sub fields { my $count = number(); return map { field() } 1 .. $count }
 my ($program, $folder, $filter) = (field(), field(), field());
 my @parts = ($program, $folder, unpack("H*", $filter));
 for (1 .. 3) { my @list = fields(); push @parts, scalar(@list), map { unpack("H*", $_) } @list }
-push @parts, number(), length($wire) - $at, unpack("V", $wire) + 4 - length($wire);
+push @parts, number(), number(), length($wire) - $at, unpack("V", $wire) + 4 - length($wire);
 print join("|", @parts);`
 const hex = (text: string): string => Buffer.from(text).toString("hex")
 
@@ -25,7 +25,8 @@ describe("the job's wire", () => {
         fc.dictionary(fc.stringMatching(/^[A-Z_]{1,6}$/), word, { maxKeys: 4 }),
         fc.uint8Array({ maxLength: 64 }),
         fc.boolean(),
-        (argv, env, filter, tty) => {
+        fc.boolean(),
+        (argv, env, filter, tty, privatePipes) => {
           const wire = encodeJob({
             program: "/p",
             folder: "/w",
@@ -34,6 +35,7 @@ describe("the job's wire", () => {
             env,
             limits: [{ resource: 7, value: 2n ** 40n }],
             tty,
+            privatePipes,
           })
           const limit = Buffer.alloc(12)
           limit.writeUInt32LE(7, 0)
@@ -50,6 +52,7 @@ describe("the job's wire", () => {
             1,
             limit.toString("hex"),
             tty ? 1 : 0,
+            privatePipes ? 1 : 0,
             0,
             0,
           ].join("|")
@@ -61,7 +64,7 @@ describe("the job's wire", () => {
   })
 
   it.each([
-    ["R 5 6 8", { word: "ready", streams: { input: 5, out: 6, err: 8 } }],
+    ["R 5 6 8 9 11", { word: "ready", streams: { input: 5, out: 6, err: 8, toTool: 9, fromTool: 11 } }],
     ["R", { word: "failed", message: 'an unknown status: "R"' }],
     ["S 0", { word: "ended", code: 0, signal: 0 }],
     ["S 768", { word: "ended", code: 3, signal: 0 }],

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { sweepLayers } from "../../../src/sandbox/layers/store.ts"
 import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
+import { shapeOf } from "../../../src/sandbox/profile.ts"
 import {
   commandOf,
   descendants,
@@ -151,10 +152,7 @@ describe("a call's life", () => {
   })
   test("refuses a workspace that is not there", async () => {
     const sandbox = await prepared(backend)
-    const result = await sandbox.run(
-      { argv: ["/usr/bin/true"], stdin: new Uint8Array(), workspace: join(workspace, "nowhere") },
-      new AbortController().signal,
-    )
+    const result = await sandbox.run({ argv: ["/usr/bin/true"], workspace: join(workspace, "nowhere") })
     expect(result).toMatchObject({ ok: false, control: "workspace" })
   })
   test("serves more sets of programs than it keeps views of", async () => {
@@ -167,7 +165,7 @@ describe("a call's life", () => {
     await first.exited.discard()
   })
   test("refuses a program that does not exist, before anything runs", async () => {
-    expect(await backend.prepare(profileOf({ program: "/usr/bin/no-such-program" }))).toMatchObject({
+    expect(await backend.prepare(shapeOf(profileOf({ program: "/usr/bin/no-such-program" })))).toMatchObject({
       ok: false,
       control: "root-view",
     })
@@ -350,10 +348,7 @@ describe("when something dies", () => {
     const own = createNamespaceBackend({ data: ownData })
     await own.start()
     const sandbox = await prepared(own)
-    const running = sandbox.run(
-      { argv: ["/usr/bin/sh", "-c", "sleep 600"], stdin: new Uint8Array(), workspace },
-      new AbortController().signal,
-    )
+    const running = sandbox.run({ argv: ["/usr/bin/sh", "-c", "sleep 600"], workspace })
     const launcher = descendants(process.pid).find(({ pid }) =>
       readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(ownData),
     )

@@ -3,6 +3,7 @@ import { Conversation } from "../../../src/sandbox/namespace/conversation.ts"
 import { launch } from "../../../src/sandbox/namespace/launch.ts"
 import { LAUNCHER } from "../../../src/sandbox/namespace/limits.ts"
 import type { RequestMessage } from "../../../src/sandbox/namespace/protocol.ts"
+import { shapeOf } from "../../../src/sandbox/profile.ts"
 import { descendants, profileOf, removeFolder, stillAlive, temporaryFolder, until } from "../../support/sealed.ts"
 
 let data = ""
@@ -21,7 +22,10 @@ test("a launcher that hangs after it was ready is ended, and what it was asked e
   launched.whenEnded(ended)
   const ours = descendants(launched.pid)
   process.kill(ours[0]?.pid as number, "SIGSTOP")
-  const asked = [launched.ask({ op: "prepare", profile: profileOf() }), launched.ask({ op: "commit", sandbox: 1 })]
+  const asked = [
+    launched.ask({ op: "prepare", shape: shapeOf(profileOf()) }),
+    launched.ask({ op: "commit", sandbox: 1 }),
+  ]
   const outcomes = await Promise.allSettled(asked)
   expect(outcomes.map((outcome) => outcome.status === "rejected" && String(outcome.reason))).toEqual([
     expect.stringContaining("hangs"),

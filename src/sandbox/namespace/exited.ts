@@ -1,0 +1,84 @@
+/**
+ * A sandbox whose processes are gone; its layer lies with the launcher, unjudged.
+ *
+ * Guarantees: the layer is written once or thrown away once. A launcher that died over a write leaves its outcome open,
+ * and says so; a layer whose writers were not seen to end is never written.
+ */
+import type { CommitResult, ExitedSandbox } from "../backend.ts"
+import type { WriteSet } from "../effects/types.ts"
+import type { HoldAnswer, HoldRequest } from "../layers/held.ts"
+import { NO_WRITES, UNSEEN } from "../unsettled.ts"
+import { LauncherGone } from "./conversation.ts"
+import type { Launched } from "./launch.ts"
+import type { RunAnswer } from "./protocol.ts"
+
+export class Exited implements ExitedSandbox {
+  readonly ok = true
+  readonly ending
+  readonly denied
+  readonly usage
+  readonly writes
+  readonly home?: WriteSet
+  readonly #launched: Launched
+  readonly #sandbox: number
+  readonly #usable: boolean
+  #settled = false
+  constructor(launched: Launched, sandbox: number, answer: RunAnswer) {
+    this.#launched = launched
+    this.#sandbox = sandbox
+    this.#usable = answer.writes !== undefined
+    this.ending = answer.ending
+    this.denied = answer.denied
+    this.usage = answer.usage
+    this.writes = answer.writes ?? NO_WRITES
+    if (answer.home !== undefined) this.home = answer.home
+  }
+  async keepHome(): Promise<CommitResult> {
+    if (this.#settled) throw new Error("this sandbox was settled already")
+    return this.#usable ? this.#write("keep-home") : UNSEEN
+  }
+  /** A launcher that died over it, and one that says it broke, leave the outcome open. */
+  async #write(op: "commit" | "keep-home"): Promise<CommitResult> {
+    try {
+      return (await this.#launched.ask({ op, sandbox: this.#sandbox })) as CommitResult
+    } catch (error) {
+      const { message } = error as Error
+      return { ok: false, reason: error instanceof LauncherGone ? "failed" : "unknown", message }
+    }
+  }
+  async commit(cancel?: AbortSignal): Promise<CommitResult> {
+    if (this.#settled) throw new Error("this sandbox was settled already")
+    if (!this.#usable) {
+      await this.discard()
+      return UNSEEN
+    }
+    this.#settled = true
+    const onCancel = (): void =>
+      void this.#launched
+        .ask({ op: "stop", sandbox: this.#sandbox, ending: { by: "cancelled" } })
+        .catch(() => undefined)
+    cancel?.addEventListener("abort", onCancel, { once: true })
+    try {
+      const written = this.#write("commit")
+      if (cancel?.aborted === true) onCancel()
+      return await written
+    } finally {
+      cancel?.removeEventListener("abort", onCancel)
+    }
+  }
+  async hold(request: HoldRequest): Promise<HoldAnswer> {
+    if (this.#settled) throw new Error("this sandbox was settled already")
+    if (!this.#usable) return UNSEEN
+    const answer = (await this.#launched.ask({ op: "hold", sandbox: this.#sandbox, request })) as HoldAnswer
+    if (answer.ok) this.#settled = true
+    return answer
+  }
+  async discard(): Promise<void> {
+    if (this.#settled) return
+    this.#settled = true
+    await this.#launched.ask({ op: "discard", sandbox: this.#sandbox }).catch(() => undefined)
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.discard()
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * What all sandboxes of one launcher share: its base of private mounts, control groups, users, system-call filters.
+ *
+ * Assumes: the calling process is the launcher, in its own mount namespace.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { MS, mount } from "../../linux/syscalls.ts"
+import { inotifyShare, Users } from "../identities.ts"
+import { OwnerMaps } from "../layers/overlay.ts"
+import { provePlace } from "../layers/prove-place.ts"
+import type { LayerPlace } from "../layers/store.ts"
+import { presentMasks } from "../proc-masks.ts"
+import { findGroups, type Groups } from "../process/cgroup.ts"
+import { RootViews } from "../roots/root-views.ts"
+import { type Architecture, compileFilter } from "../seccomp/bpf.ts"
+import { rulesFor } from "../seccomp/rules.ts"
+import type { Blank } from "./bwrap-arguments.ts"
+import type { LauncherFacts, LauncherOptions } from "./protocol.ts"
+
+export interface Premises {
+  readonly base: string
+  readonly users: Users | undefined
+  readonly layers: LayerPlace
+  readonly roots: RootViews
+  readonly blank: Blank
+  readonly groups: Groups
+  readonly owners: OwnerMaps
+  /** compiled system-call filters */
+  readonly filters: { readonly withChildren: Uint8Array; readonly withoutChildren: Uint8Array }
+  readonly facts: LauncherFacts
+}
+
+/** The limits of this launcher's own user namespace, which hold for every sandbox together. */
+const limitInotify = (): void => {
+  const file = "/proc/sys/user/max_inotify_instances"
+  try {
+    writeFileSync(file, inotifyShare(readFileSync("/proc/sys/fs/inotify/max_user_instances", "latin1")))
+  } catch {
+    // A kernel without that setting, or one that is mounted read-only.
+  }
+}
+
+const openBlank = (base: string): Blank => {
+  const [file, folder] = [join(base, "empty-file"), join(base, "empty-folder")]
+  writeFileSync(file, "", { mode: 0o444 })
+  mkdirSync(folder, { mode: 0o555 })
+  return { masks: presentMasks(), file, folder }
+}
+
+const filter = (children: boolean): Uint8Array => {
+  const architecture = process.arch as Architecture
+  return compileFilter(rulesFor({ children }), architecture)
+}
+
+export const openPremises = (options: LauncherOptions): Premises => {
+  const privileged = options.hostUid === 0
+  const { base } = options
+  if (!privileged) limitInotify()
+  const layers = provePlace(options.layers, privileged)
+  mount("tmpfs", base, "tmpfs", MS.NOSUID | MS.NODEV | MS.NOEXEC, "size=64m,mode=0755")
+  const groups = findGroups({
+    mountinfo: readFileSync("/proc/self/mountinfo", "utf8"),
+    selfCgroup: readFileSync("/proc/self/cgroup", "utf8"),
+    hostPid: options.hostPid,
+    isDead: (pid, madeAt) => madeAt < options.listedAt && !options.livePids.includes(pid),
+  })
+  return {
+    base,
+    users: options.users === undefined ? undefined : new Users(options.users),
+    layers,
+    roots: new RootViews(base),
+    blank: openBlank(base),
+    groups,
+    owners: new OwnerMaps(),
+    filters: { withChildren: filter(true), withoutChildren: filter(false) },
+    facts: {
+      privileged,
+      ownUsers: options.users !== undefined && options.users.count > 1,
+      groups: groups.version,
+      groupsReason: groups.reason,
+      controllers: groups.controllers,
+      groupFolders: groups.folders,
+      layers,
+    },
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * A profile split into the shape that a sandbox is made in and the job that it is given. Pure.
+ *
+ * Guarantees: nothing of the profile is lost or said twice; what may differ between the runs of one profile (the words
+ * of the command, what is left of the time, files made for this run) is in the job alone.
+ */
+import type { Job, SandboxProfile, SandboxShape, Stdio, Unavailable } from "./backend.ts"
+
+export const shapeOf = (profile: SandboxProfile): SandboxShape => {
+  const { memoryBytes, pids, cpus, openFiles } = profile.limits
+  return {
+    executables: profile.executables,
+    network: profile.network,
+    privatePipes: false,
+    limits: { memoryBytes, pids, openFiles, ...(cpus === undefined ? {} : { cpus }) },
+    required: profile.required,
+  }
+}
+
+/** The size of a terminal that nobody looks at. */
+const unseen: Stdio = { kind: "terminal", columns: 80, rows: 24, echo: false }
+
+export interface RunOfProfile extends Pick<Job, "argv" | "workspace"> {
+  /** what is left of the time, where that is less than the profile's */
+  readonly wallMs?: number
+  /** beside the profile's own: path inside → content */
+  readonly files?: Job["files"]
+  readonly stdio?: Stdio
+}
+
+export const jobOf = (
+  profile: SandboxProfile,
+  { argv, workspace, wallMs = profile.limits.wallMs, files, stdio }: RunOfProfile,
+): Job => {
+  const { cpuMs, diskBytes } = profile.limits
+  return {
+    argv,
+    workspace,
+    env: profile.env,
+    files: { ...profile.files, ...files },
+    view: profile.view,
+    write: profile.write,
+    ...(profile.home === undefined ? {} : { home: profile.home }),
+    limits: { wallMs, diskBytes, ...(cpuMs === undefined ? {} : { cpuMs }) },
+    stdio: stdio ?? (profile.tty ? unseen : { kind: "pipes" }),
+  }
+}
+
+/** What no program can be given as it is, on any backend: a separator of the lists that it is passed in. */
+export const unfitJob = ({ argv, env }: Pick<Job, "argv" | "env">): Unavailable | undefined => {
+  if (argv.some((word) => word.includes("\0")))
+    return {
+      ok: false,
+      control: "arguments",
+      message: "an argument holds a NUL character, which no program can be given",
+      fix: "remove it",
+    }
+  const unfit = Object.entries(env).find(([name, value]) => name === "" || /[=\0]/.test(name) || value.includes("\0"))
+  if (unfit === undefined) return undefined
+  return {
+    ok: false,
+    control: "environment",
+    message: `the variable ${JSON.stringify(unfit[0])} cannot be passed as it is`,
+    fix: "give it a name without `=`, and no NUL characters",
+  }
+}
