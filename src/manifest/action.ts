@@ -14,7 +14,7 @@ import { covers, parseGlob } from "./globs.ts"
 import { parseMutates } from "./mutates.ts"
 import { checkShape } from "./shape.ts"
 import { ACTION_FILE, readRequires } from "./tool.ts"
-import type { ActionContract, JsonObject, MutateScope, ToolContract } from "./types.ts"
+import type { ActionContract, JsonObject, MutateScope, ToolContract } from "./base-types.ts"
 import { majorOf } from "./version.ts"
 
 export function readAction(written: JsonObject, context: Context): ActionContract | undefined {

@@ -2,7 +2,7 @@
  * Approval classes and their order: auto < on-mutate < always (C-6). `policy:NAME` is asked in addition to the rest;
  * on its own it ranks as on-mutate, so that putting it in the place of `always` is a relaxation.
  */
-import type { Approval } from "./types.ts"
+import type { Approval } from "./base-types.ts"
 
 export function parseApproval(text: string): Approval {
   if (text.startsWith("policy:")) return { class: "policy", ref: text.slice("policy:".length) }

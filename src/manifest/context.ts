@@ -1,7 +1,7 @@
 /** What a reader of one manifest knows beside its front matter. */
 import type { Report } from "./diagnostics.ts"
 import { digestOf } from "./digest.ts"
-import type { JsonObject, ManifestMode, ManifestSource, OutputFormat, ToolContract } from "./types.ts"
+import type { JsonObject, ManifestMode, ManifestSource, OutputFormat, ToolContract } from "./base-types.ts"
 
 /** What the older AIP-29 form kept in a subcommand's TOOL.md and belongs to the driver (C-4, C-5). */
 export interface Lifted {

@@ -8,7 +8,7 @@
 import { joinPath } from "./diagnostics.ts"
 import type { Report } from "./diagnostics.ts"
 import { isObject } from "./fields.ts"
-import type { JsonObject, JsonValue } from "./types.ts"
+import type { JsonObject, JsonValue } from "./base-types.ts"
 
 const TOKENS: readonly RegExp[] = [
   /\bgh[pousr]_[A-Za-z0-9]{30,}/,

@@ -4,7 +4,7 @@
  * Guarantees: every diagnostic carries file, path, message and fix; text taken from a manifest is shortened and
  * stripped of control characters, so that a manifest cannot write to the reader's terminal.
  */
-import type { Diagnostic } from "./types.ts"
+import type { Diagnostic } from "./base-types.ts"
 
 export interface Report {
   readonly file: string

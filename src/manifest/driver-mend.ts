@@ -6,7 +6,7 @@ import type { Context } from "./context.ts"
 import { shown } from "./diagnostics.ts"
 import { coversName, parseEgressEntry } from "./egress-entry.ts"
 import { isObject, object, objects, optionalText, text, texts, without } from "./fields.ts"
-import type { JsonObject } from "./types.ts"
+import type { JsonObject } from "./base-types.ts"
 
 export interface Mended {
   readonly front: JsonObject

@@ -10,7 +10,15 @@ import { intersectEgress, parseEgressEntry } from "./egress-entry.ts"
 import type { EgressEntry } from "./egress-entry.ts"
 import { optionalObject, texts } from "./fields.ts"
 import { limits } from "./limits.ts"
-import type { DriverContract, JsonObject } from "./types.ts"
+import type { JsonObject } from "./base-types.ts"
+
+export interface DriverEgress {
+  /** the effective egress of the driver (C-2: intersection where both places speak); empty: no network */
+  readonly egress: readonly EgressEntry[]
+  /** where the egress list came from, for the log (C-2) */
+  readonly egressFrom: "network" | "sandbox.network" | "both" | "none"
+  readonly ingress: readonly string[]
+}
 
 export function readEgressList(entries: readonly string[], path: string, report: Report): readonly EgressEntry[] {
   if (entries.length > limits.egressEntries) {
@@ -43,7 +51,7 @@ export function readEgress(
   network: JsonObject | undefined,
   sandbox: JsonObject | undefined,
   report: Report,
-): Pick<DriverContract, "egress" | "egressFrom" | "ingress"> {
+): DriverEgress {
   const inner = sandbox === undefined ? undefined : optionalObject(sandbox, "network")
   const listOf = (block: JsonObject | undefined, path: string): readonly EgressEntry[] | undefined =>
     block === undefined ? undefined : readEgressList(texts(block, "egress"), path, report)

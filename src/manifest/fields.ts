@@ -1,5 +1,5 @@
 /** Typed reads of front matter that a schema has already accepted; each gives the stated default for what is absent. */
-import type { JsonObject, JsonValue } from "./types.ts"
+import type { JsonObject, JsonValue } from "./base-types.ts"
 
 export const isObject = (value: unknown): value is JsonObject =>
   value !== null && typeof value === "object" && !Array.isArray(value)

@@ -9,7 +9,7 @@ import { shown } from "./diagnostics.ts"
 import type { Report } from "./diagnostics.ts"
 import { limits } from "./limits.ts"
 import { parseYaml } from "./safe-yaml.ts"
-import type { JsonObject } from "./types.ts"
+import type { JsonObject } from "./base-types.ts"
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false })
 

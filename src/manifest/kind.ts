@@ -1,6 +1,6 @@
 /** Which kind of manifest a file is: its name alone decides. */
 import { basename } from "node:path"
-import type { ManifestKind } from "./types.ts"
+import type { ManifestKind } from "./base-types.ts"
 
 const KINDS: Readonly<Record<string, ManifestKind>> = {
   "TOOL.md": "tool",

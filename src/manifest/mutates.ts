@@ -8,7 +8,7 @@
 import { joinPath, shown } from "./diagnostics.ts"
 import type { Report } from "./diagnostics.ts"
 import { parseGlob } from "./globs.ts"
-import type { MutateScope } from "./types.ts"
+import type { MutateScope } from "./base-types.ts"
 
 const KNOWN = new Set(["workspace", "network", "database", "secret", "external", "audit", "storage", "sandbox"])
 

@@ -12,7 +12,7 @@ import { joinPath, shown } from "./diagnostics.ts"
 import type { Report } from "./diagnostics.ts"
 import { limits } from "./limits.ts"
 import { onDemand } from "./on-demand.ts"
-import type { JsonValue } from "./types.ts"
+import type { JsonValue } from "./base-types.ts"
 
 const yaml = onDemand<typeof Yaml>("yaml")
 

@@ -12,7 +12,7 @@ import { limits } from "./limits.ts"
 import { compilePattern } from "./pattern.ts"
 import { DIALECTS, IN_PLACE, KEYWORDS, REFUSED, STUB, TYPES } from "./schema-keywords.ts"
 import type { Shape } from "./schema-keywords.ts"
-import type { JsonObject, JsonValue } from "./types.ts"
+import type { JsonObject, JsonValue } from "./base-types.ts"
 
 export interface SchemaFault {
   readonly path: string

@@ -12,7 +12,7 @@ import { joinPath } from "./diagnostics.ts"
 import type { Report } from "./diagnostics.ts"
 import { onDemand } from "./on-demand.ts"
 import { finding, telling } from "./shape-words.ts"
-import type { JsonObject, JsonValue } from "./types.ts"
+import type { JsonObject, JsonValue } from "./base-types.ts"
 
 const ajv = onDemand<typeof Ajv>("ajv/dist/2020.js")
 

@@ -8,7 +8,7 @@ import type { Context } from "./context.ts"
 import { joinPath, shown } from "./diagnostics.ts"
 import { limits } from "./limits.ts"
 import { parseTemplate, type TemplatePart, type TemplateRoot } from "./template.ts"
-import type { JsonValue } from "./types.ts"
+import type { JsonValue } from "./base-types.ts"
 
 export interface Template {
   /** as written */

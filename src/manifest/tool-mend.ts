@@ -4,7 +4,7 @@
  */
 import type { Context, Lifted } from "./context.ts"
 import { isObject, texts, without } from "./fields.ts"
-import type { JsonObject, OutputFormat } from "./types.ts"
+import type { JsonObject, OutputFormat } from "./base-types.ts"
 
 const REMOVED = ["code", "run", "runner", "secrets", "network", "entry"]
 const DISCOURAGED = ["async", "streaming", "priority", "model", "temperature"]

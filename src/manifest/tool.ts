@@ -30,7 +30,7 @@ import { compileSchema } from "./json-schema.ts"
 import { parseMutates } from "./mutates.ts"
 import { checkShape } from "./shape.ts"
 import { lift, refuseRemoved, settleApproval } from "./tool-mend.ts"
-import type { CostClass, Diagnostic, DriverKind, JsonObject, JsonValue, RetryRule, ToolContract } from "./types.ts"
+import type { CostClass, Diagnostic, DriverKind, JsonObject, JsonValue, RetryRule, ToolContract } from "./base-types.ts"
 import { majorOf } from "./version.ts"
 
 export function readRetry(from: JsonObject | undefined): RetryRule | undefined {

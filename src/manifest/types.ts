@@ -5,22 +5,30 @@
  * bytes; they are deeply frozen and carry the digest of what they were made from.
  * Assumes: nothing. Does not: touch clock, network or disk.
  */
-import type { EgressEntry } from "./egress-entry.ts"
+import type {
+  ActionContract,
+  CostClass,
+  Diagnostic,
+  DriverLimits,
+  EgressBudgetSpec,
+  JsonObject,
+  ManifestKind,
+  ManifestSource,
+  RetryRule,
+  ToolContract,
+} from "./base-types.ts"
+import type { DriverEgress } from "./egress-block.ts"
 import type { AuthSpec } from "./kinds/auth.ts"
-import type { DriverBody } from "./kinds/body.ts"
-import type { BuiltinCall } from "./kinds/builtin.ts"
-import type { CliCall } from "./kinds/cli.ts"
+import type { DriverBody, KindCall } from "./kinds/body.ts"
 import type { GovernanceRule } from "./kinds/governance.ts"
 import type { GrantSet } from "./kinds/grants.ts"
-import type { HttpCall } from "./kinds/http.ts"
 import type { HealthCheck } from "./kinds/health.ts"
 import type { InstallMethod } from "./kinds/install.ts"
-import type { McpCall } from "./kinds/mcp.ts"
 import type { RunnerSpec } from "./kinds/runner.ts"
-import type { SdkCall } from "./kinds/sdk.ts"
 import type { SecretAccess, SecretAudit, SecretExposure } from "./kinds/secret-rules.ts"
 import type { SetupStep } from "./kinds/setup.ts"
 
+export type * from "./base-types.ts"
 export type { TemplateTree } from "./template-tree.ts"
 export type * from "./kinds/auth.ts"
 export type * from "./kinds/body.ts"
@@ -37,97 +45,6 @@ export type * from "./kinds/sdk.ts"
 export type * from "./kinds/secret-rules.ts"
 export type * from "./kinds/setup.ts"
 
-export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue }
-export type JsonObject = { readonly [key: string]: JsonValue }
-/** A JSON Schema (2020-12) as found in a manifest: an object that compiled under our limits. */
-export type JsonSchema = JsonObject
-
-export type ManifestMode = "strict" | "compat"
-export type ManifestKind = "tool" | "driver" | "cli" | "secrets" | "action" | "policy"
-
-/** One message about one manifest: always a file, mostly a field path, always a way to mend it. */
-export interface Diagnostic {
-  readonly severity: "error" | "warning"
-  /** stable machine-readable rule name, e.g. `approval-auto-with-mutates` */
-  readonly rule: string
-  readonly file: string
-  /** dotted path in the frontmatter, e.g. `implements[0].version`; empty for the whole file */
-  readonly path: string
-  readonly message: string
-  /** what to write instead */
-  readonly fix: string
-}
-
-export interface ManifestSource {
-  readonly file: string
-  readonly mode: ManifestMode
-  /** `sha256:<hex>` over the JCS form of the validated frontmatter */
-  readonly digest: string
-  /** which spec leniencies were applied in compat mode */
-  readonly leniencies: readonly string[]
-}
-
-export type DriverKind = "cli" | "http" | "mcp" | "sdk" | "builtin"
-export type Approval =
-  | { readonly class: "auto" | "on-mutate" | "always" }
-  | { readonly class: "policy"; readonly ref: string }
-export type CostClass = "trivial" | "metered" | "expensive"
-
-/** `workspace:/notes/*` → { class: "workspace", scope: "/notes/*" } */
-export interface MutateScope {
-  readonly class: string
-  readonly scope: string
-  readonly text: string
-}
-
-export interface RetryRule {
-  readonly maxAttempts: number
-  readonly backoff: "fixed" | "exponential"
-  readonly initialMs: number
-}
-
-export interface ToolContract {
-  readonly kind: "tool"
-  readonly id: string
-  readonly name: string
-  readonly description: string
-  readonly version: string
-  readonly major: number
-  readonly inputs: JsonSchema
-  readonly outputs: JsonSchema
-  /** from `metadata.contextSchema` (C-36) */
-  readonly contextSchema?: JsonSchema
-  readonly idempotent: boolean
-  readonly mutates: readonly MutateScope[]
-  readonly requires: {
-    /** undefined: silent; `[]`: explicitly none, which forces the call's egress empty (C-14) */
-    readonly network?: readonly string[]
-    readonly secrets: readonly string[]
-    readonly tools: readonly string[]
-  }
-  readonly approval: Approval
-  readonly riskLevel: 0 | 1 | 2 | 3
-  readonly costClass: CostClass
-  readonly timeoutMs: number
-  readonly retry?: RetryRule
-  readonly defaultImplementation?: string
-  readonly driverConstraints: { readonly forbid: readonly DriverKind[]; readonly requireKind: readonly DriverKind[] }
-  /** the ACTION this tool carries out, as written: an id, perhaps with `@major` */
-  readonly implements?: string
-  /** AIP-16 file contracts, as written */
-  readonly inputsFiles?: JsonObject
-  readonly outputsFiles?: JsonObject
-  readonly tags: readonly string[]
-  readonly examples: readonly {
-    readonly name: string
-    readonly input: JsonObject
-    readonly output?: JsonValue
-    readonly note?: string
-  }[]
-  readonly metadata: JsonObject
-  readonly source: ManifestSource
-}
-
 export interface VersionCheck {
   readonly cmd: string
   readonly parse: string
@@ -136,7 +53,7 @@ export interface VersionCheck {
 }
 
 /** One `implements[]` entry, its tool resolved by the registry later. */
-export interface Implementation {
+export interface Implementation extends KindCall {
   /** as written: a path or a registry id */
   readonly toolRef: string
   /** the contract id the reference leads to, once known from the file or equal to the id as written */
@@ -154,35 +71,10 @@ export interface Implementation {
   readonly currency?: string
   readonly timeoutMs?: number
   readonly retry?: RetryRule
-  /** how this tool is served by a driver of its kind; at most the one of that kind is there */
-  readonly cli?: CliCall
-  readonly http?: HttpCall
-  readonly mcp?: McpCall
-  readonly sdk?: SdkCall
-  readonly builtin?: BuiltinCall
   readonly metadata: JsonObject
 }
 
-export interface DriverLimits {
-  readonly memoryMb?: number
-  readonly timeoutMs?: number
-  readonly cpuMs?: number
-  readonly diskMb?: number
-  readonly pids?: number
-  readonly outputBytes?: number
-}
-
-export interface EgressBudgetSpec {
-  readonly bytesOut?: number
-  readonly bytesIn?: number
-  readonly requests?: number
-  readonly connections?: number
-  readonly distinctNames?: number
-  readonly connectTimeoutMs?: number
-  readonly idleTimeoutMs?: number
-}
-
-export interface DriverContract {
+export interface DriverContract extends DriverEgress {
   readonly kind: "driver"
   readonly id: string
   readonly name: string
@@ -195,11 +87,6 @@ export interface DriverContract {
   readonly install: readonly InstallMethod[]
   readonly versionCheck?: VersionCheck
   readonly auth?: AuthSpec
-  /** the effective egress of the driver (C-2: intersection where both places speak); empty: no network */
-  readonly egress: readonly EgressEntry[]
-  /** where the egress list came from, for the log (C-2) */
-  readonly egressFrom: "network" | "sandbox.network" | "both" | "none"
-  readonly ingress: readonly string[]
   readonly region: readonly string[]
   /** false when the manifest did not say (C-22: an undeclared region fails a region constraint) */
   readonly regionDeclared: boolean
@@ -253,22 +140,6 @@ export interface SecretEntry {
 export interface SecretsInventory {
   readonly kind: "secrets"
   readonly secrets: readonly SecretEntry[]
-  readonly source: ManifestSource
-}
-
-export interface ActionContract {
-  readonly kind: "action"
-  readonly id: string
-  readonly description: string
-  readonly version: string
-  readonly category: string
-  readonly verb: string
-  readonly targetKind: string
-  readonly mutates: readonly MutateScope[]
-  readonly requires: ToolContract["requires"]
-  readonly approval: Approval
-  readonly riskLevel: 0 | 1 | 2 | 3
-  readonly firesEvents: readonly string[]
   readonly source: ManifestSource
 }
 

@@ -33,7 +33,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   cli: ["host", "linux", "sandbox", "egress-proxy", "manifest"],
 }
 /** What still ties the folders of a room to each other, by a place in each knot. None may be added. */
-const KNOTS = ["manifest/kinds", "sandbox/effects", "sandbox/layers", "egress-proxy/lane", "egress-proxy/tls"]
+const KNOTS = ["sandbox/effects", "sandbox/layers", "egress-proxy/lane", "egress-proxy/tls"]
 
 const imports = readImports()
 const told = ({ from, to }: Import): string => `${from} imports ${to}`

@@ -1,12 +1,12 @@
 /** What a driver's kind adds to the universal layer, and to each of its `implements[]` entries. */
 import type { Context } from "../context.ts"
 import type { EgressEntry } from "../egress-entry.ts"
-import type { DriverContract, DriverKind, Implementation, JsonObject } from "../types.ts"
-import { checkBuiltin, readBuiltinCall } from "./builtin.ts"
-import { type CliSpec, readCli, readCliCall } from "./cli.ts"
-import { type HttpSpec, readHttp, readHttpCall } from "./http.ts"
-import { type McpSpec, readMcp, readMcpCall } from "./mcp.ts"
-import { readSdk, readSdkCall, type SdkSpec } from "./sdk.ts"
+import type { DriverKind, JsonObject } from "../base-types.ts"
+import { type BuiltinCall, checkBuiltin, readBuiltinCall } from "./builtin.ts"
+import { type CliCall, type CliSpec, readCli, readCliCall } from "./cli.ts"
+import { type HttpCall, type HttpSpec, readHttp, readHttpCall } from "./http.ts"
+import { type McpCall, type McpSpec, readMcp, readMcpCall } from "./mcp.ts"
+import { readSdk, readSdkCall, type SdkCall, type SdkSpec } from "./sdk.ts"
 
 export type DriverBody =
   | { readonly kind: "cli"; readonly cli: CliSpec }
@@ -16,7 +16,7 @@ export type DriverBody =
   | { readonly kind: "builtin" }
 
 /** The cli half of a driver that has one. */
-export const cliOf = ({ body }: Pick<DriverContract, "body">): CliSpec | undefined =>
+export const cliOf = ({ body }: { readonly body: DriverBody }): CliSpec | undefined =>
   body.kind === "cli" ? body.cli : undefined
 
 export function readBody(
@@ -45,7 +45,14 @@ export interface DriverSide {
   readonly body: DriverBody
   readonly egress: readonly EgressEntry[]
 }
-export type KindCall = Pick<Implementation, "cli" | "http" | "mcp" | "sdk" | "builtin">
+/** How one tool is served by a driver of its kind; at most the one of that kind is there. */
+export interface KindCall {
+  readonly cli?: CliCall
+  readonly http?: HttpCall
+  readonly mcp?: McpCall
+  readonly sdk?: SdkCall
+  readonly builtin?: BuiltinCall
+}
 
 /** `block`: what the entry's `metadata` says for the driver's kind, which stands at `path`. */
 export function readCall(

@@ -1,7 +1,7 @@
 /** Kind builtin (AIP-30): a function of the host itself. It has no install, auth or network of its own. */
 import type { Report } from "../diagnostics.ts"
 import { optionalText } from "../fields.ts"
-import type { JsonObject } from "../types.ts"
+import type { JsonObject } from "../base-types.ts"
 
 export interface BuiltinCall {
   /** under which the host knows the function; absent in the manifest: the tool's id */

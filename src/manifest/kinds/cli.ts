@@ -9,8 +9,8 @@ import { shown } from "../diagnostics.ts"
 import { readEgressList } from "../egress-block.ts"
 import { type EgressEntry, intersectEgress } from "../egress-entry.ts"
 import { defined, object, optionalObject, optionalText, text, texts } from "../fields.ts"
-import { narrowSandbox, readSandbox } from "../sandbox.ts"
-import type { JsonObject } from "../types.ts"
+import { narrowSandbox, readSandbox } from "./cli-sandbox.ts"
+import type { JsonObject, OutputFormat } from "../base-types.ts"
 import { checkArgv } from "./argv.ts"
 
 /** AIP-29 `sandbox`. Absent parts mean the tightest reading. */
@@ -21,7 +21,6 @@ export interface CliSandbox {
   readonly tty: { readonly required: boolean }
 }
 
-export type OutputFormat = "text" | "json" | "yaml" | "binary"
 export interface CliOutput {
   readonly defaultFormat: OutputFormat
   readonly jsonFlag?: string

@@ -7,7 +7,7 @@
 import type { Context } from "../context.ts"
 import { joinPath, shown } from "../diagnostics.ts"
 import { defined, object, objects, optionalNumber, optionalObject, optionalText, text } from "../fields.ts"
-import type { JsonObject } from "../types.ts"
+import type { JsonObject } from "../base-types.ts"
 
 export type GovernanceDecision = "allow" | "deny" | "require-approval" | "escalate"
 export type Signer = { readonly by: "role"; readonly role: string } | { readonly by: "user"; readonly user: string }

@@ -9,7 +9,7 @@ import { isIP } from "node:net"
 import type { Context } from "../context.ts"
 import { joinPath, shown } from "../diagnostics.ts"
 import { defined, flag, isObject, object, objects, optionalNumber, optionalText, text, texts } from "../fields.ts"
-import type { JsonObject, JsonValue } from "../types.ts"
+import type { JsonObject, JsonValue } from "../base-types.ts"
 
 const PRINCIPAL_SCHEMES = ["operator", "user", "org", "guild", "bot", "group", "role"] as const
 export type Principal =

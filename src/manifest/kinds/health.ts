@@ -8,7 +8,7 @@ import type { Context } from "../context.ts"
 import type { EgressEntry } from "../egress-entry.ts"
 import { defined, object, optionalNumber, optionalObject, optionalText, text } from "../fields.ts"
 import { limits } from "../limits.ts"
-import type { JsonObject } from "../types.ts"
+import type { JsonObject } from "../base-types.ts"
 import { readEvery, readWait } from "./waits.ts"
 
 export interface HttpProbe {

@@ -8,7 +8,7 @@ import type { Context } from "../context.ts"
 import { joinPath, shown } from "../diagnostics.ts"
 import { text } from "../fields.ts"
 import { perCall, readTemplate, type Template } from "../template-tree.ts"
-import type { JsonObject } from "../types.ts"
+import type { JsonObject } from "../base-types.ts"
 
 export interface HttpHeader {
   /** in lower case */

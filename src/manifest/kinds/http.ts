@@ -11,7 +11,7 @@ import { joinPath, shown } from "../diagnostics.ts"
 import { type ExtractPath, readExtract } from "../extract.ts"
 import { defined, object, optionalNumber, optionalObject, optionalText, text } from "../fields.ts"
 import { perCall, readTemplate, readTemplates, type Template, type TemplateTree } from "../template-tree.ts"
-import type { JsonObject } from "../types.ts"
+import type { JsonObject } from "../base-types.ts"
 import { headerName, type HttpHeader, readHeaders } from "./http-headers.ts"
 
 export type HttpMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"

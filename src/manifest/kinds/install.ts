@@ -11,7 +11,7 @@ import type { Context } from "../context.ts"
 import { createReport, joinPath, shown } from "../diagnostics.ts"
 import { flag, isObject, optionalText, text } from "../fields.ts"
 import { checkShape } from "../shape.ts"
-import type { Diagnostic, JsonObject, JsonValue } from "../types.ts"
+import type { Diagnostic, JsonObject, JsonValue } from "../base-types.ts"
 import { type PackageMethod, type PackageName, parsePackage } from "./package-name.ts"
 
 export type InstallRecipe =

@@ -9,7 +9,7 @@ import type { Context } from "../context.ts"
 import { shown } from "../diagnostics.ts"
 import { defined, isObject, object, optionalNumber, optionalObject, optionalText, texts, without } from "../fields.ts"
 import { checkShape } from "../shape.ts"
-import type { DriverLimits, EgressBudgetSpec, JsonObject, JsonValue } from "../types.ts"
+import type { DriverLimits, EgressBudgetSpec, JsonObject, JsonValue } from "../base-types.ts"
 
 export type RunnerEngine = "subprocess" | "sandbox" | "in-process"
 export interface RunnerNeeds {

@@ -10,7 +10,7 @@ import { joinPath, shown } from "../diagnostics.ts"
 import { type ExtractPath, readExtract } from "../extract.ts"
 import { defined, object, optionalObject, optionalText, text } from "../fields.ts"
 import { beforeCalls, perCall, readTemplates, type TemplateTree } from "../template-tree.ts"
-import type { JsonObject } from "../types.ts"
+import type { JsonObject } from "../base-types.ts"
 import { parseRange } from "../version.ts"
 import { parsePackage } from "./package-name.ts"
 

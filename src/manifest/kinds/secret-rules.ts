@@ -19,7 +19,7 @@ import {
   text,
   texts,
 } from "../fields.ts"
-import type { JsonObject } from "../types.ts"
+import type { JsonObject } from "../base-types.ts"
 
 /** Who: a role, a user, a capability (`cap://…`), a tool or a workflow; any rule that fits is enough. */
 export interface SecretAccess {

@@ -9,7 +9,7 @@ import type { Context } from "../context.ts"
 import { joinPath, shown } from "../diagnostics.ts"
 import { defined, flag, list, objects, object, optionalNumber, optionalObject, optionalText, text } from "../fields.ts"
 import { limits } from "../limits.ts"
-import type { JsonObject } from "../types.ts"
+import type { JsonObject } from "../base-types.ts"
 import { readWait } from "./waits.ts"
 
 /** Where a step's value is kept; a command finds it as `${value}`. */

@@ -2,7 +2,7 @@
 import type { Context } from "../context.ts"
 import { parseDuration } from "../duration.ts"
 import { optionalNumber, optionalText } from "../fields.ts"
-import type { JsonObject } from "../types.ts"
+import type { JsonObject } from "../base-types.ts"
 
 interface Wait {
   readonly key: string

@@ -1,0 +1,133 @@
+/**
+ * The types of manifests that no kind of driver bears on: JSON, messages, sources, contracts of tools and actions.
+ *
+ * What reads a kind's own part takes them from here; `types.ts` adds the rest, and is what every other room reads.
+ */
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue }
+export type JsonObject = { readonly [key: string]: JsonValue }
+/** A JSON Schema (2020-12) as found in a manifest: an object that compiled under our limits. */
+export type JsonSchema = JsonObject
+
+export type ManifestMode = "strict" | "compat"
+export type ManifestKind = "tool" | "driver" | "cli" | "secrets" | "action" | "policy"
+
+/** One message about one manifest: always a file, mostly a field path, always a way to mend it. */
+export interface Diagnostic {
+  readonly severity: "error" | "warning"
+  /** stable machine-readable rule name, e.g. `approval-auto-with-mutates` */
+  readonly rule: string
+  readonly file: string
+  /** dotted path in the frontmatter, e.g. `implements[0].version`; empty for the whole file */
+  readonly path: string
+  readonly message: string
+  /** what to write instead */
+  readonly fix: string
+}
+
+export interface ManifestSource {
+  readonly file: string
+  readonly mode: ManifestMode
+  /** `sha256:<hex>` over the JCS form of the validated frontmatter */
+  readonly digest: string
+  /** which spec leniencies were applied in compat mode */
+  readonly leniencies: readonly string[]
+}
+
+export type DriverKind = "cli" | "http" | "mcp" | "sdk" | "builtin"
+export type Approval =
+  | { readonly class: "auto" | "on-mutate" | "always" }
+  | { readonly class: "policy"; readonly ref: string }
+export type CostClass = "trivial" | "metered" | "expensive"
+
+/** `workspace:/notes/*` → { class: "workspace", scope: "/notes/*" } */
+export interface MutateScope {
+  readonly class: string
+  readonly scope: string
+  readonly text: string
+}
+
+export interface RetryRule {
+  readonly maxAttempts: number
+  readonly backoff: "fixed" | "exponential"
+  readonly initialMs: number
+}
+
+export interface ToolContract {
+  readonly kind: "tool"
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  readonly version: string
+  readonly major: number
+  readonly inputs: JsonSchema
+  readonly outputs: JsonSchema
+  /** from `metadata.contextSchema` (C-36) */
+  readonly contextSchema?: JsonSchema
+  readonly idempotent: boolean
+  readonly mutates: readonly MutateScope[]
+  readonly requires: {
+    /** undefined: silent; `[]`: explicitly none, which forces the call's egress empty (C-14) */
+    readonly network?: readonly string[]
+    readonly secrets: readonly string[]
+    readonly tools: readonly string[]
+  }
+  readonly approval: Approval
+  readonly riskLevel: 0 | 1 | 2 | 3
+  readonly costClass: CostClass
+  readonly timeoutMs: number
+  readonly retry?: RetryRule
+  readonly defaultImplementation?: string
+  readonly driverConstraints: { readonly forbid: readonly DriverKind[]; readonly requireKind: readonly DriverKind[] }
+  /** the ACTION this tool carries out, as written: an id, perhaps with `@major` */
+  readonly implements?: string
+  /** AIP-16 file contracts, as written */
+  readonly inputsFiles?: JsonObject
+  readonly outputsFiles?: JsonObject
+  readonly tags: readonly string[]
+  readonly examples: readonly {
+    readonly name: string
+    readonly input: JsonObject
+    readonly output?: JsonValue
+    readonly note?: string
+  }[]
+  readonly metadata: JsonObject
+  readonly source: ManifestSource
+}
+
+export interface DriverLimits {
+  readonly memoryMb?: number
+  readonly timeoutMs?: number
+  readonly cpuMs?: number
+  readonly diskMb?: number
+  readonly pids?: number
+  readonly outputBytes?: number
+}
+
+export interface EgressBudgetSpec {
+  readonly bytesOut?: number
+  readonly bytesIn?: number
+  readonly requests?: number
+  readonly connections?: number
+  readonly distinctNames?: number
+  readonly connectTimeoutMs?: number
+  readonly idleTimeoutMs?: number
+}
+
+/** How the output of a command is read. */
+export type OutputFormat = "text" | "json" | "yaml" | "binary"
+
+export interface ActionContract {
+  readonly kind: "action"
+  readonly id: string
+  readonly description: string
+  readonly version: string
+  readonly category: string
+  readonly verb: string
+  readonly targetKind: string
+  readonly mutates: readonly MutateScope[]
+  readonly requires: ToolContract["requires"]
+  readonly approval: Approval
+  readonly riskLevel: 0 | 1 | 2 | 3
+  readonly firesEvents: readonly string[]
+  readonly source: ManifestSource
+}
