@@ -40,7 +40,7 @@ export async function serveIntercepted(
     spare = undefined
     if (!next.ok) throw Object.assign(new Error(next.verdict.reason), { code: next.verdict.reason })
     next.upstream.once("close", () => next.passage.finish())
-    return carrierOf(next.upstream, next.passage)
+    return carrierOf(next.upstream, next.passage, gate.turns)
   }
   client.unshift(early)
   const interception = interceptTls({

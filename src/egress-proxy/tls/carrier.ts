@@ -1,7 +1,9 @@
 /**
  * The TCP connection beneath TLS as a stream, so that it can be seen how the one above it ended.
  *
- * Guarantees: each chunk is asked about before it goes on, either way. A TLS connection whose peer said goodbye
+ * Guarantees: each chunk is asked about before it goes on, either way. What comes is handed to TLS a few records at a
+ * time, each portion in its turn: TLS works on all that it is given at once, and peers can make it work for nothing.
+ * What TLS writes counts as written when it has left this process. A TLS connection whose peer said goodbye
  * (close_notify) is told from one that was cut beneath it, by a FIN or a reset: Node delivers both as an end, and a
  * response without a length would pass for whole.
  * Assumes: `watchEnd` is called before anything else listens to the stream.
@@ -10,47 +12,69 @@ import type { Socket } from "node:net"
 import { Duplex } from "node:stream"
 import type { TLSSocket } from "node:tls"
 import { guarded } from "../boundary.ts"
+import type { Turns } from "../turns.ts"
+import { createRecordCutter } from "./records.ts"
 
 /** Counts bytes on their way; false: they must not go on. */
 export interface Meter {
   out(bytes: number): boolean
   in(bytes: number): boolean
 }
-const unmetered: Meter = { out: () => true, in: () => true }
+export const unmetered: Meter = { out: () => true, in: () => true }
 
-export function carrierOf(socket: Socket, meter: Meter = unmetered): Duplex {
+/** records in one portion, and what one costs, counted in bytes */
+const portionRecords = 16
+const recordCost = 1_024
+
+export function carrierOf(socket: Socket, meter: Meter, turns: Turns): Duplex {
+  const portionsOf = createRecordCutter(portionRecords)
+  let passing = false
+  /** told while the last of what came before it is being passed on */
+  let ended = false
   const stream: Duplex = new Duplex({
     allowHalfOpen: true,
     // Whoever reads TLS above it may be behind; it is theirs to say when they are done.
     autoDestroy: false,
-    read: () => void socket.resume(),
+    read: () => void (passing || socket.resume()),
     write(chunk: Buffer, _encoding, done) {
       if (socket.destroyed) return done(new Error("closed"))
       if (!meter.out(chunk.length)) return done(new Error("budget"))
-      if (socket.write(chunk)) return done()
-      const settled = (): void => {
-        socket.off("drain", settled).off("close", settled)
-        done(socket.destroyed ? new Error("closed") : null)
-      }
-      socket.on("drain", settled).on("close", settled)
+      socket.write(chunk, (error) => done(error ?? null))
     },
     final(done) {
-      socket.end()
-      done()
+      if (socket.destroyed) return done()
+      socket.end(() => done())
     },
     destroy(error, done) {
       socket.destroy()
       done(error)
     },
   })
+  const pass = async (chunk: Buffer): Promise<void> => {
+    let wanted = true
+    for (const { bytes, records } of portionsOf(chunk)) {
+      await turns.next(records * recordCost)
+      if (stream.destroyed) return
+      wanted = stream.push(bytes)
+    }
+    passing = false
+    if (ended) stream.push(null)
+    else if (wanted) socket.resume()
+  }
   const onData = (chunk: Buffer): void => {
-    if (meter.in(chunk.length) && !stream.push(chunk)) socket.pause()
+    if (!meter.in(chunk.length)) return
+    passing = true
+    socket.pause()
+    pass(chunk).catch(() => stream.destroy())
   }
   socket.on(
     "data",
     guarded(onData, () => stream.destroy()),
   )
-  socket.on("end", () => stream.push(null))
+  socket.on("end", () => {
+    ended = true
+    if (!passing) stream.push(null)
+  })
   socket.on("close", () => {
     if (!socket.readableEnded) stream.destroy()
   })

@@ -10,7 +10,7 @@
  * A secret that an upstream sends back is taken out of its response, as far as `secrets/scrub.ts` knows its spellings.
  */
 import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http"
-import type { Socket } from "node:net"
+import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { createSecureContext, type SecureContext, TLSSocket, type TLSSocketOptions } from "node:tls"
 import { guarded } from "../boundary.ts"
@@ -20,6 +20,7 @@ import { createDecodingRoom, type DecodingRoom } from "../secrets/decoding-room.
 import { aheadBytes, createTurns, type Turns } from "../turns.ts"
 import type { Verdict } from "../types.ts"
 import type { CallAuthority, Leaf } from "./authority.ts"
+import { carrierOf, unmetered } from "./carrier.ts"
 import { deniedResponse } from "./denied.ts"
 import { membersOf, pairsOf } from "./headers.ts"
 import { judgeHead, type HeadVerdict, type InterceptRules, type Refusal } from "./intercept-request.ts"
@@ -125,9 +126,13 @@ export function interceptTls(options: InterceptOptions): Interception {
     upstream: options.upstream,
     verifyCa: options.verifyCa,
     handshakeTimeoutMs: limits.handshakeMs,
+    turns,
   })
+  const beneath = client instanceof Socket ? carrierOf(client, unmetered, turns) : client
+  // An error may come at any time; the close that follows is what counts.
+  beneath.on("error", () => tls.destroy())
   const tls = new TLSSocket(
-    client as Socket,
+    beneath as Socket,
     {
       isServer: true,
       secureContext: contextFor(authority.leafFor(name)),

@@ -10,7 +10,7 @@ import { Agent, type AgentOptions } from "node:http"
 import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { attempt } from "../boundary.ts"
-import { aheadBytes } from "../turns.ts"
+import { aheadBytes, type Turns } from "../turns.ts"
 import {
   connect,
   type ConnectionOptions,
@@ -20,7 +20,7 @@ import {
   type TLSSocket,
 } from "node:tls"
 
-import { carrierOf, watchEnd } from "./carrier.ts"
+import { carrierOf, unmetered, watchEnd } from "./carrier.ts"
 
 export type UpstreamReason = "upstream_tls" | "connect_failed" | "connect_timeout"
 
@@ -42,6 +42,8 @@ export interface UpstreamTls {
   /** trust anchors beside the public ones */
   readonly verifyCa?: readonly string[] | undefined
   readonly handshakeTimeoutMs: number
+  /** when what it sends is worked on */
+  readonly turns: Turns
 }
 
 /** Most servers close an idle connection after 5 s or more; ours goes first, so that no request meets a dead one. */
@@ -82,7 +84,7 @@ export async function connectUpstream(options: UpstreamTls, signal: AbortSignal)
   const dialled = await options.upstream().catch((error: unknown) => {
     throw new UpstreamFailure("connect_failed", codeOf(error))
   })
-  const raw = dialled instanceof Socket ? carrierOf(dialled) : dialled
+  const raw = dialled instanceof Socket ? carrierOf(dialled, unmetered, options.turns) : dialled
   // An error may come at any time, also while nobody else listens; the close that follows is what counts.
   if (dialled !== raw) dialled.on("error", () => undefined)
   raw.on("error", () => undefined)
