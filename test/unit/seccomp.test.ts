@@ -102,6 +102,12 @@ describe.each(architectures)("the filter on $name", ({ name, arch, column }) => 
     expect(verdict(open, "socket", 16, 3, 9)).toBe(EAFNOSUPPORT)
     for (const family of [3, 4, 5, 9, 15, 17, 29, 31, 38, 40, 44])
       expect(verdict(open, "socket", family, 1, 0)).toBe(EAFNOSUPPORT)
+    for (const family of [2, 10])
+      for (const flags of [0, 0x800, 0x80000, 0x80800]) {
+        for (const type of [1, 2]) expect(verdict(open, "socket", family, type | flags, 0)).toBe(ALLOW)
+        for (const type of [4, 5, 6]) expect(verdict(open, "socket", family, type | flags, 0)).toBe(EAFNOSUPPORT)
+      }
+    for (const type of [1, 2, 5]) expect(verdict(open, "socket", 1, type, 0)).toBe(ALLOW)
     expect(verdict(open, "socketpair", 1)).toBe(ALLOW)
     expect(verdict(open, "socketpair", 2)).toBe(EAFNOSUPPORT)
   })

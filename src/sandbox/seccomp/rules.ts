@@ -109,6 +109,8 @@ const CLOSE_RANGE_UNSHARE = 0x2
 const AF = { UNIX: 1, INET: 2, INET6: 10, NETLINK: 16 } as const
 /** default, ICMP, TCP, UDP, ICMPv6, multipath TCP */
 const INTERNET_PROTOCOLS = [0, 1, 6, 17, 58, 262]
+/** stream, datagram and raw (which the kernel refuses by itself), each with or without close-on-exec and non-blocking */
+const INTERNET_TYPES = [1, 2, 3].flatMap((type) => [0, 0x800, 0x80000, 0x80800].map((flags) => type | flags))
 const TIOCSTI = 0x5412
 const TIOCLINUX = 0x541c
 const TIOCSETD = 0x5423
@@ -235,6 +237,15 @@ const base: readonly Rule[] = [
     ],
     refusal: "EAFNOSUPPORT",
     why: "SCTP, DCCP and their kin load kernel modules and pass unrecorded",
+  },
+  {
+    calls: ["socket"],
+    when: [
+      { arg: 0, in: [AF.INET, AF.INET6] },
+      { arg: 1, notIn: INTERNET_TYPES },
+    ],
+    refusal: "EAFNOSUPPORT",
+    why: "the same by their types, which stand for a protocol where none is named",
   },
   {
     calls: ["socketpair"],

@@ -50,7 +50,7 @@ for family in (socket.AF_INET, socket.AF_INET6):
     language: "python",
     source: `
 for family in (socket.AF_INET, socket.AF_INET6):
-    for kind, protocol in ((1, 132), (5, 132), (6, 33), (2, 136)):
+    for kind, protocol in ((1, 132), (5, 132), (6, 33), (2, 136), (5, 0), (6, 0), (4, 0)):
         must_fail("protocol %d" % protocol, lambda: socket.socket(family, kind, protocol))`,
   },
   {
