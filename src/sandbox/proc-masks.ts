@@ -12,7 +12,10 @@ export const maskedFiles: readonly string[] = [
   "bootconfig",
   "cmdline",
   "config.gz",
+  "consoles",
+  "devices",
   "diskstats",
+  "dma",
   "interrupts",
   "iomem",
   "ioports",
@@ -27,6 +30,7 @@ export const maskedFiles: readonly string[] = [
   "latency_stats",
   "locks",
   "mdstat",
+  "misc",
   "modules",
   "mtrr",
   "pagetypeinfo",
@@ -34,6 +38,7 @@ export const maskedFiles: readonly string[] = [
   "sched_debug",
   "slabinfo",
   "softirqs",
+  "swaps",
   "timer_list",
   "timer_stats",
   "vmallocinfo",
@@ -49,6 +54,7 @@ export const maskedFolders: readonly string[] = [
   "irq",
   "pressure",
   "scsi",
+  "tty",
 ].map((name) => `/proc/${name}`)
 export const readOnlyInside: readonly string[] = ["/proc/sys", "/proc/sysrq-trigger"]
 

@@ -163,10 +163,10 @@ if fd is not None: must_fail("by O_PATH", lambda: os.read(os.open("/proc/self/fd
     name: "/proc says nothing of the kernel's command line, configuration, symbols, devices, keys and locks",
     language: "python",
     source: `
-for name in ("bootconfig", "cmdline", "config.gz", "diskstats", "interrupts", "iomem", "ioports", "kallsyms", "key-users", "keys", "locks", "mdstat", "modules", "partitions", "softirqs"):
+for name in ("bootconfig", "cmdline", "config.gz", "consoles", "devices", "diskstats", "dma", "interrupts", "iomem", "ioports", "kallsyms", "key-users", "keys", "locks", "mdstat", "misc", "modules", "partitions", "softirqs", "swaps"):
     said = may_fail(lambda: get("/proc/" + name))
     if said: breach("/proc/%s: %r" % (name, said[:60]))
-for name in ("acpi", "asound", "bus", "driver", "dynamic_debug", "fs", "irq", "pressure", "scsi"):
+for name in ("acpi", "asound", "bus", "driver", "dynamic_debug", "fs", "irq", "pressure", "scsi", "tty"):
     listed = may_fail(lambda: os.listdir("/proc/" + name))
     if listed: breach("/proc/%s: %s" % (name, listed[:5]))
 for name in ("cpuinfo", "meminfo", "stat", "uptime", "filesystems", "mounts", "self/status", "sys/kernel/osrelease", "sys/kernel/random/uuid"):
