@@ -5,7 +5,11 @@
  * follow its entries, so a folder is known by its inode, and by a fingerprint of all below it where that matters.
  */
 import { createHash } from "node:crypto"
-import { lstatSync, readdirSync, type BigIntStats } from "node:fs"
+import { closeSync, constants, lstatSync, openSync, type BigIntStats } from "node:fs"
+import { errorCode, lstatIn, namesIn, withDir } from "../beneath.ts"
+import { type BytePath, join, ROOT, toBuffer } from "../names.ts"
+
+const O_PATH = 0o10000000
 
 export interface Identity {
   readonly ino: string
@@ -31,20 +35,42 @@ export const isSame = (identity: Identity, stats: BigIntStats | undefined): bool
   return isFolder(identity) || (now.size === identity.size && now.mtimeNs === identity.mtimeNs)
 }
 
-/** All entries below a folder, and whether `visit` found each to its liking; symlinks are not followed. */
+/** What a folder answers that was swapped or removed after it was listed. */
+const SWAPPED = ["ENOENT", "ENOTDIR", "ELOOP", "EXDEV"]
+
+/**
+ * All entries below a folder, and whether `visit` found each to its liking. Symlinks and mounts are not followed, also where
+ * somebody puts them in the place of a folder meanwhile: that, like an entry that goes, is to nobody's liking.
+ */
 export const everyBelow = (
   dir: Buffer,
   visit: (stats: BigIntStats, path: Buffer) => boolean,
   enter = (_mode: number): boolean => true,
 ): boolean => {
   if (!enter(Number(lstatSync(dir).mode))) return true
-  for (const name of readdirSync(dir, { encoding: "buffer" })) {
-    const path = Buffer.concat([dir, Buffer.from("/"), name])
-    const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false })
-    if (stats === undefined || !visit(stats, path)) return false
-    if (stats.isDirectory() && !everyBelow(path, visit, enter)) return false
+  const top = openSync(dir, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+  try {
+    const folders: BytePath[] = [ROOT]
+    for (let at = folders.pop(); at !== undefined; at = folders.pop()) {
+      const folder = at
+      const liked = withDir(top, folder, (open) =>
+        namesIn(open).every((name) => {
+          const stats = lstatIn(open, name)
+          const path = join(folder, name)
+          if (stats === undefined || !visit(stats, Buffer.concat([dir, Buffer.from("/"), toBuffer(path)]))) return false
+          if (stats.isDirectory() && enter(Number(stats.mode))) folders.push(path)
+          return true
+        }),
+      )
+      if (!liked) return false
+    }
+    return true
+  } catch (error) {
+    if (SWAPPED.includes(errorCode(error))) return false
+    throw error
+  } finally {
+    closeSync(top)
   }
-  return true
 }
 
 const OWNER_READS = 0o500
