@@ -4,7 +4,7 @@
  * Guarantees: the code is in the reason table or a tool's own `domain:code`; the message names what is wrong and
  * never carries the value of an input. Does not: decide class, exit code or status; the reason table does.
  */
-import type { JsonObject } from "../manifest/types.ts"
+import type { JsonObject, JsonValue } from "../manifest/types.ts"
 import { type ErrorClass, type ReasonCode, reasons } from "./reasons.ts"
 
 export interface Failure {
@@ -18,6 +18,15 @@ export interface Failure {
   readonly details: JsonObject
   /** for the receipt alone; the caller is not told */
   readonly evidence?: JsonObject
+}
+
+/** What came of a call that went well. */
+export interface Success {
+  readonly ok: true
+  readonly value: JsonValue
+  readonly notes: readonly string[]
+  /** the end of what the program said beside its value; absent where it said nothing, or the value holds it */
+  readonly stderr?: string
 }
 
 /** The envelope's form. */

@@ -90,7 +90,13 @@ interface EnvelopeBase {
   readonly receipt: string
 }
 export type Envelope =
-  | (EnvelopeBase & { readonly ok: true; readonly value: JsonValue; readonly notes?: readonly string[] })
+  | (EnvelopeBase & {
+      readonly ok: true
+      readonly value: JsonValue
+      /** the end of what the program said beside its value */
+      readonly stderr?: string
+      readonly notes?: readonly string[]
+    })
   | (EnvelopeBase & { readonly ok: false; readonly error: CallError; readonly notes?: readonly string[] })
 
 export type Availability =

@@ -99,6 +99,18 @@ describe("an envelope for people", () => {
     expect(text).toMatch(/^ {4}stopped\n {4}hint add it$/m)
   })
 
+  test("shows what a tool that succeeded said on its way, as it shows it of one that failed", () => {
+    const ok: Envelope = { ok: true, value: 1, effects: [], ...base, stderr: "warning: old\u001b[2J\nsecond\n" }
+    expect(envelopeLines(ok, plain).slice(0, 2)).toEqual(["  | warning: old\\x1b[2J", "  | second"])
+    const failed: Envelope = {
+      ok: false,
+      error: { ...error("timeout"), details: { stderr: "x\n" } },
+      effects: [],
+      ...base,
+    }
+    expect(envelopeLines(failed, plain)[1]).toBe("  | x")
+  })
+
   test("lets no tool steer the terminal", () => {
     expect(valueText("a\u001b[2Jb")).toBe("a\\x1b[2Jb")
     const text = envelopeLines(

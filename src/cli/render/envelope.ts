@@ -86,18 +86,21 @@ const denialLines = (denial: ReportedDenial, paint: Colors): string[] => {
   ]
 }
 
+/** What the tool said on the way. */
+const saidLines = (stderr: unknown, paint: Colors): string[] =>
+  typeof stderr === "string" && stderr.trim() !== ""
+    ? visible(stderr.trimEnd())
+        .split("\n")
+        .map((line) => paint.dim(`  | ${line}`))
+    : []
+
 const errorLines = (envelope: Extract<Envelope, { ok: false }>, paint: Colors): string[] => {
   const { error } = envelope
-  const lines = [`${paint.red(paint.bold(error.code))}  ${inline(error.message)}`]
-  const stderr = error.details["stderr"]
-  if (typeof stderr === "string" && stderr.trim() !== "")
-    lines.push(
-      ...visible(stderr.trimEnd())
-        .split("\n")
-        .map((line) => paint.dim(`  | ${line}`)),
-    )
-  if (error.hint !== "") lines.push(`${paint.cyan("hint")}  ${inline(error.hint)}`)
-  return lines
+  return [
+    `${paint.red(paint.bold(error.code))}  ${inline(error.message)}`,
+    ...saidLines(error.details["stderr"], paint),
+    ...(error.hint === "" ? [] : [`${paint.cyan("hint")}  ${inline(error.hint)}`]),
+  ]
 }
 
 const section = (title: string, lines: readonly string[], paint: Colors): string[] =>
@@ -119,7 +122,7 @@ export const questionLines = (question: ApprovalQuestion, paint: Colors): string
 
 /** Everything but the value. */
 export const envelopeLines = (envelope: Envelope, paint: Colors, plan = false): string[] => [
-  ...(envelope.ok ? [] : errorLines(envelope, paint)),
+  ...(envelope.ok ? saidLines(envelope.stderr, paint) : errorLines(envelope, paint)),
   ...(envelope.effects.length === 0 && envelope.ok
     ? [paint.dim(says.noEffects)]
     : section(

@@ -156,8 +156,7 @@ export const judge = async (core: HostCore, ran: Ran): Promise<Judged> => {
     const fault = outputFault(ran, outcome.value)
     if (fault !== undefined) return { verdict: blameDenial(fault, ran.attempt.denied) }
     const good = {
-      ok: true,
-      value: outcome.value,
+      ...outcome,
       notes: [...ran.notes, ...outcome.notes, ...warned.slice(0, SHOWN)],
     } as const
     const asked = needsApproval(ran, effects)

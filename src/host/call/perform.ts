@@ -5,10 +5,10 @@
  * given back. What a receipt holds of the effects is made before they are committed, and is bounded. Sandboxes, proxies
  * and timers belong to the call's scope and are gone when the envelope is out.
  */
-import type { JsonObject, JsonValue } from "../../manifest/types.ts"
+import type { JsonObject } from "../../manifest/types.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import { machineTrouble } from "../machine-trouble.ts"
-import { callErrorOf, type Failure } from "../failure.ts"
+import { callErrorOf, type Failure, type Success } from "../failure.ts"
 import type { AuditLog } from "../receipts/log.ts"
 import { openCall } from "../receipts/open-calls.ts"
 import { receiptOf, receiptRows, type ReceiptRows } from "./receipt.ts"
@@ -25,7 +25,7 @@ import { signIn } from "./sign-in.ts"
 import type { Progress, Requested } from "./steps.ts"
 import { tellDenials } from "./tell-denials.ts"
 
-type End = { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] } | Failure
+type End = Success | Failure
 
 /** What is known of the call so far, for the receipt. */
 class Trail {
@@ -140,7 +140,14 @@ const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Pr
     )
     const receipt = `sha256:${event?.hash ?? ""}`
     if (!end.ok) return { ok: false, error: error as CallError, ...base, receipt }
-    return { ok: true, value: end.value, ...base, receipt, ...(end.notes.length > 0 ? { notes: end.notes } : {}) }
+    return {
+      ok: true,
+      value: end.value,
+      ...base,
+      receipt,
+      ...(end.stderr === undefined ? {} : { stderr: end.stderr }),
+      ...(end.notes.length > 0 ? { notes: end.notes } : {}),
+    }
   } catch (fault) {
     return {
       ok: false,

@@ -6,13 +6,12 @@
  * as unknown, never as anything else.
  * Does not: write the receipt; `perform` does, for every way a call can end.
  */
-import type { JsonValue } from "../../manifest/types.ts"
-import type { Failure } from "../failure.ts"
+import type { Failure, Success } from "../failure.ts"
 import type { ReportedEffect } from "../types.ts"
 import type { Judged } from "./steps.ts"
 
 export interface Settled {
-  readonly end: { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] } | Failure
+  readonly end: Success | Failure
   readonly effects: readonly ReportedEffect[]
 }
 

@@ -3,14 +3,7 @@
  * call; a value holds all that came before, so the receipt can be written from wherever the call ended.
  */
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
-import type {
-  ActionContract,
-  JsonObject,
-  JsonValue,
-  OutputFormat,
-  RetryRule,
-  ToolContract,
-} from "../../manifest/types.ts"
+import type { ActionContract, JsonObject, OutputFormat, RetryRule, ToolContract } from "../../manifest/types.ts"
 import type { CollectedSandbox, CommitResult, Denial, SandboxProfile } from "../../sandbox/backend.ts"
 import type { Effect } from "../../sandbox/effects/types.ts"
 import type { OpenFolder } from "../../sandbox/folder.ts"
@@ -18,7 +11,7 @@ import type { Caller } from "../access/caller.ts"
 import type { Approval } from "../access/decide.ts"
 import type { AccessRecord } from "../access/grants.ts"
 import type { EffectiveTimeout } from "../invoke/retry.ts"
-import type { Failure } from "../failure.ts"
+import type { Failure, Success } from "../failure.ts"
 import type { Program, RegisteredDriver } from "../registry/types.ts"
 import type { Reached } from "./core.ts"
 import type { Resolution } from "../resolver/types.ts"
@@ -107,7 +100,7 @@ export interface Attempt {
   readonly denied: readonly Denial[]
   /** declared hosts that it was let through to */
   readonly reached: readonly Reached[]
-  readonly outcome: { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] } | Failure
+  readonly outcome: Success | Failure
 }
 /** What became of the driver's own state after one attempt: it settles apart from the call's effects. */
 export interface HomeOutcome {
@@ -123,7 +116,6 @@ export interface Ran extends Sealed {
   readonly attempts: number
 }
 
-export type Success = { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] }
 export interface Judged extends Ran {
   readonly effects: readonly ReportedEffect[]
   readonly verdict: Success | Failure

@@ -2,7 +2,7 @@
  * A program that has exited → the call's value or its error, by the driver's `output` rules (AIP-29).
  *
  * Guarantees: pure and total. The exit code decides between value and error; a failed program's error carries the exit
- * code and a bounded tail of its error stream. Outputs that the driver drops are not in the value.
+ * code and a bounded tail of its error stream, a value the tail of what was said beside it. Outputs that the driver drops are not in the value.
  * Assumes: a plain exit; other endings are `error-map.ts`. Does not: validate against `outputs`, redact secrets.
  */
 import { cliOf } from "../../manifest/kinds/body.ts"
@@ -66,6 +66,17 @@ const exitFailure = (driver: DriverContract, rules: CliOutput, exited: ExitedPro
   }
 }
 
+/** Warnings of a program that succeeded; nothing where its value was read from that stream, or holds it. */
+const saidBeside = (
+  { stream }: CliOutput,
+  value: JsonValue,
+  { stderr }: ExitedProgram,
+): { readonly stderr?: string } => {
+  const isInValue = stream !== "stdout" || (isObject(value) && Object.hasOwn(value, "stderr"))
+  const said = isInValue ? "" : tail(stderr)
+  return said.trim() === "" ? {} : { stderr: said }
+}
+
 /** The value without the outputs that the driver drops; the contract's optional outputs are then absent. */
 export const narrowOutputs = (value: JsonValue, drop: readonly string[]): JsonValue => {
   if (drop.length === 0 || !isObject(value)) return value
@@ -96,5 +107,10 @@ export const interpretOutput = (
   }
   const dropped = implementation.dropOutputs.filter((key) => isObject(parsed.value) && Object.hasOwn(parsed.value, key))
   const notes = dropped.length === 0 ? parsed.notes : [...parsed.notes, `dropped by the driver: ${dropped.join(", ")}`]
-  return { ok: true, value: narrowOutputs(parsed.value, implementation.dropOutputs), notes }
+  return {
+    ok: true,
+    value: narrowOutputs(parsed.value, implementation.dropOutputs),
+    notes,
+    ...saidBeside(rules, parsed.value, exited),
+  }
 }

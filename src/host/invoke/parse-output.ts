@@ -9,13 +9,13 @@ import type * as Yaml from "yaml"
 import { onDemand } from "../../manifest/on-demand.ts"
 import type { JsonSchema, JsonValue, OutputFormat } from "../../manifest/types.ts"
 import type { Captured } from "../../sandbox/backend.ts"
-import type { Failure } from "../failure.ts"
+import type { Failure, Success } from "../failure.ts"
 import { largeBinaryBytes, maxOutputDepth } from "./limits.ts"
 import { isObject } from "./schema-path.ts"
 
 const yaml = onDemand<typeof Yaml>("yaml")
 
-export type ParsedOutput = { readonly ok: true; readonly value: JsonValue; readonly notes: readonly string[] } | Failure
+export type ParsedOutput = Success | Failure
 
 const parseFailed = (format: string, message: string): Failure => ({
   ok: false,

@@ -215,7 +215,7 @@ describe("values", () => {
 
 describe("output over the limit", () => {
   it("ends text in a note that names the limit", () => {
-    expect(run({ stdout: captured("abc", 10) })).toEqual({
+    expect(run({ stdout: captured("abc", 10), stderr: captured("") })).toEqual({
       ok: true,
       value: "abc\n[caisson: output cut: 3 of 10 bytes kept (limit: output)]",
       notes: ["output cut: 3 of 10 bytes kept (limit: output)"],
@@ -257,5 +257,31 @@ describe("the envelope's error", () => {
       class: "tool",
       retryable: false,
     })
+  })
+})
+
+describe("what a program that succeeded said beside its value", () => {
+  const withStderr: JsonSchema = {
+    type: "object",
+    properties: { text: { type: "string" }, stderr: { type: "string" } },
+  }
+  // biome-ignore format: a table reads by rows
+  it.each<[string, Run, string | undefined]>([
+    ["is told", {}, "err\n"],
+    ["is nothing where it said nothing", { stderr: captured("\n") }, undefined],
+    ["is not told twice where it is the value", { output: { stream: "stderr" } }, undefined],
+    ["is not told twice where it is in the value", { output: { stream: "mixed" } }, undefined],
+    ["is not told twice where the contract has a place for it", { outputs: withStderr }, undefined],
+  ])("%s", (_, given, stderr) => {
+    const read = run(given)
+    expect(read.ok).toBe(true)
+    expect(read.ok ? read.stderr : "").toBe(stderr)
+  })
+  it("is cut to its end", () => {
+    const read = run({ stderr: captured(`${"a".repeat(10_000)}\nlast words\n`) })
+    const said = read.ok ? (read.stderr ?? "") : ""
+    expect(said).toMatch(/^\[caisson: the first \d+ bytes are left out\]\n/)
+    expect(said).toMatch(/last words\n$/)
+    expect(said.length).toBeLessThan(4_200)
   })
 })
