@@ -38,7 +38,7 @@ export const homesFolder = at("homes")
 export const callsFolder = at("calls")
 /** ids of workspaces, by what their folders are */
 export const workspacesFolder = at("workspaces")
-/** empty workspaces of version checks */
+/** the empty workspace of version checks */
 export const scratchFolder = at("tmp")
 
 /** what programs said of their versions */

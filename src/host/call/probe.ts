@@ -1,13 +1,11 @@
 /**
- * A driver's version check, run as sealed as a call: no network, no secrets, an empty folder for a workspace, and
- * nothing of what it writes is kept.
+ * A driver's version check, run as sealed as a call: no network, no secrets, an empty folder for a workspace, the same
+ * for all, and nothing of what it writes is kept.
  *
  * Guarantees: the program sees less than in a call, never more. A machine that cannot seal it says so instead of
  * running it. So many run at once and no more, and each is answered within a fixed time, waiting included.
  */
 import { cliOf } from "../../manifest/kinds/body.ts"
-import { mkdtemp, rm } from "node:fs/promises"
-import { join } from "node:path"
 import { scratchFolder } from "../../data-folder/paths.ts"
 import type { SandboxBackend, SandboxProfile } from "../../sandbox/backend.ts"
 import { runOnce } from "../../sandbox/collect.ts"
@@ -59,28 +57,23 @@ const probeOnce = async (
   request: ProbeRequest,
   signal: AbortSignal,
 ): Promise<ProbeResult> => {
-  const workspace = await mkdtemp(join(scratchFolder(data), "probe-"))
-  try {
-    const profile = profileFor(request)
-    const prepared = await (await backend()).prepare(shapeOf(profile), signal)
-    if (!prepared.ok) throw new ProbeNotSealed(prepared.message, prepared.fix)
-    await using _prepared = prepared
-    const argv = [insidePath(request), ...request.argv.slice(1)]
-    const { outputBytes } = profile.limits
-    const output = { stdin: new Uint8Array(), outputBytes }
-    const exited = await runOnce(prepared, jobOf(profile, { argv, workspace }), output, signal)
-    if (!exited.ok) throw new ProbeNotSealed(exited.message, exited.fix)
-    await using _exited = exited
-    if (exited.ending.by === "infrastructure") throw new ProbeNotSealed(exited.ending.message, "run `caisson doctor`")
-    const decode = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8")
-    return {
-      ran: true,
-      exit: exited.ending.by === "exit" ? exited.ending.code : null,
-      stdout: decode(exited.stdout.bytes),
-      stderr: decode(exited.stderr.bytes),
-    }
-  } finally {
-    await rm(workspace, { recursive: true, force: true })
+  const profile = profileFor(request)
+  const prepared = await (await backend()).prepare(shapeOf(profile), signal)
+  if (!prepared.ok) throw new ProbeNotSealed(prepared.message, prepared.fix)
+  await using _prepared = prepared
+  const argv = [insidePath(request), ...request.argv.slice(1)]
+  const { outputBytes } = profile.limits
+  const output = { stdin: new Uint8Array(), outputBytes }
+  const exited = await runOnce(prepared, jobOf(profile, { argv, workspace: scratchFolder(data) }), output, signal)
+  if (!exited.ok) throw new ProbeNotSealed(exited.message, exited.fix)
+  await using _exited = exited
+  if (exited.ending.by === "infrastructure") throw new ProbeNotSealed(exited.ending.message, "run `caisson doctor`")
+  const decode = (bytes: Uint8Array): string => Buffer.from(bytes).toString("utf8")
+  return {
+    ran: true,
+    exit: exited.ending.by === "exit" ? exited.ending.code : null,
+    stdout: decode(exited.stdout.bytes),
+    stderr: decode(exited.stderr.bytes),
   }
 }
 
