@@ -153,18 +153,20 @@ function listenForBanner(upstream: Socket | Line, onEarly: () => void): { stop()
 async function firstFlight(source: ByteSource, gate: Gate, opened: Open): Promise<Flight> {
   const { limits } = gate
   const reader = createClientHelloReader({ maxBytes: limits.helloBytes })
-  const seen: Buffer[] = []
+  /** what is no TLS is known by its first two bytes, so no more is kept here */
+  let first: Buffer = Buffer.alloc(0)
   let deadline = 0
   for (;;) {
-    const wait = seen.length === 0 ? limits.silentMs : deadline - performance.now()
+    const silent = first.length === 0
+    const wait = silent ? limits.silentMs : deadline - performance.now()
     const chunk = wait > 0 ? await source.read(wait) : "timeout"
     if (opened.passage.finished) return { state: "gone" }
-    if (typeof chunk === "string") return seen.length === 0 || chunk === "end" ? { state: "gone" } : { state: "bad" }
-    if (seen.length === 0) deadline = performance.now() + limits.headMs
-    seen.push(chunk)
+    if (typeof chunk === "string") return silent || chunk === "end" ? { state: "gone" } : { state: "bad" }
+    if (silent) deadline = performance.now() + limits.headMs
+    if (first.length < 2) first = silent ? chunk : Buffer.concat([first, chunk])
     const step = reader.push(chunk)
     if (step.state === "hello") return { state: "hello", hello: step }
-    if (step.state === "not-tls") return { state: "plain", bytes: Buffer.concat(seen) }
+    if (step.state === "not-tls") return { state: "plain", bytes: first }
     if (step.state === "bad") return { state: "bad" }
   }
 }

@@ -15,6 +15,7 @@ import { defaultLimits, processPace } from "../../src/egress-proxy/limits.ts"
 import { linger } from "../../src/egress-proxy/linger.ts"
 import { createPace, unhurried } from "../../src/egress-proxy/pace.ts"
 import { createEgressProxy, createProxyWith } from "../../src/egress-proxy/proxy.ts"
+import { createClientHelloReader } from "../../src/egress-proxy/tls/client-hello.ts"
 import { createPlaceholderScanner } from "../../src/egress-proxy/secrets/scanner.ts"
 import { needlesForAll } from "../../src/egress-proxy/secrets/spellings.ts"
 import { prepareSubstitutions } from "../../src/egress-proxy/secrets/substitute.ts"
@@ -323,6 +324,21 @@ describe("bytes that cost nothing to send", () => {
       expect(scanner.push(flood)).toEqual({ state: "clean" })
       expect(allocations(() => scanner.push(flood))).toBeLessThan(20)
     }
+  })
+
+  it("a ClientHello in records, or segments, of one byte takes no memory for each", () => {
+    const record = (byte: number): Buffer => Buffer.from([22, 3, 1, 0, 1, byte])
+    const start = [1, 0, 0xf0, 0].map(record)
+    const records = Array.from({ length: 9_000 }, () => record(0))
+    const whole = createClientHelloReader({ maxBytes: 65_536 })
+    const together = Buffer.concat([...start, ...records])
+    expect(allocations(() => whole.push(together))).toBeLessThan(20)
+    const apart = createClientHelloReader({ maxBytes: 65_536 })
+    for (const one of start) apart.push(one)
+    const pushed = (): void => {
+      for (const one of records) expect(apart.push(one).state).toBe("more")
+    }
+    expect(allocations(pushed)).toBeLessThan(40)
   })
 
   it("a body full of percent signs is decoded in one piece", () => {

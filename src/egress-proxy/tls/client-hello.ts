@@ -1,7 +1,8 @@
 /**
  * Reads the first TLS message of a connection, a ClientHello, from bytes as they arrive.
  *
- * Guarantees: holds at most `maxBytes` before it decides; the result is the same however the bytes are split; work is
+ * Guarantees: holds at most `maxBytes` before it decides, twice, in two pieces of memory, however many records or segments
+ * they came in; the result is the same however the bytes are split; work is
  * linear in the bytes. Anything two TLS servers could read differently is `bad`: a repeated extension, two server
  * names, a length that does not add up, bytes after the hello in its own record. `raw` is every byte pushed, in
  * order, so that it can be forwarded untouched (it may go past the hello: a client may send early data).
@@ -56,28 +57,18 @@ const isEncryptedHello = (type: number): boolean => (type >= 0xfe08 && type <= 0
 export function createClientHelloReader(options: { readonly maxBytes: number }): ClientHelloReader {
   const { maxBytes } = options
   if (!Number.isSafeInteger(maxBytes) || maxBytes < recordHeader) throw new RangeError("maxBytes is too small")
-  let held: Buffer = Buffer.alloc(0)
-  let size = 0
+  const all = new Growing(maxBytes)
   /** where the next unread record starts */
   let at = 0
   /** the handshake message without record headers */
-  const message: Buffer[] = []
-  let messageSize = 0
+  const message = new Growing(maxBytes)
   /** 4 + its own length field, known once four bytes are there */
   let messageNeeds: number | undefined
   let ended: ClientHelloStep | undefined
 
-  const keep = (chunk: Buffer): void => {
-    if (size + chunk.length > held.length) {
-      const grown = Buffer.alloc(Math.max(size + chunk.length, Math.min(held.length * 2, maxBytes), 512))
-      held.copy(grown, 0, 0, size)
-      held = grown
-    }
-    chunk.copy(held, size)
-    size += chunk.length
-  }
-
   const step = (): ClientHelloStep => {
+    const { size } = all
+    const held = all.bytes
     const end = Math.min(size, maxBytes)
     for (;;) {
       const header = checkRecordHeader(held.subarray(at, Math.min(end, at + recordHeader)), at === 0)
@@ -86,24 +77,23 @@ export function createClientHelloReader(options: { readonly maxBytes: number }):
         break
       }
       const bodyStart = at + recordHeader
-      if (message.length === 0 && bodyStart < end && held[bodyStart] !== clientHello) {
+      if (message.size === 0 && bodyStart < end && held[bodyStart] !== clientHello) {
         return { state: "bad", reason: "the first handshake message is not a ClientHello" }
       }
       if (bodyStart + header.length > end) break
-      message.push(Buffer.from(held.subarray(bodyStart, bodyStart + header.length)))
-      messageSize += header.length
+      message.add(held.subarray(bodyStart, bodyStart + header.length))
       at = bodyStart + header.length
-      if (messageNeeds === undefined && messageSize >= 4) {
-        messageNeeds = 4 + Buffer.concat(message).readUIntBE(1, 3)
+      if (messageNeeds === undefined && message.size >= 4) {
+        messageNeeds = 4 + message.bytes.readUIntBE(1, 3)
         if (messageNeeds > maxBytes) return { state: "bad", reason: "the ClientHello is larger than the cap" }
       }
-      if (messageNeeds !== undefined && messageSize > messageNeeds) {
+      if (messageNeeds !== undefined && message.size > messageNeeds) {
         return { state: "bad", reason: "bytes follow the ClientHello in its own record" }
       }
-      if (messageSize === messageNeeds) {
+      if (message.size === messageNeeds) {
         try {
-          const fields = parseHello(Buffer.concat(message).subarray(4))
-          return { state: "hello", ...fields, raw: Buffer.from(held.subarray(0, size)) }
+          const fields = parseHello(message.bytes.subarray(4))
+          return { state: "hello", ...fields, raw: Buffer.from(held) }
         } catch (error) {
           if (error instanceof Malformed) return { state: "bad", reason: error.message }
           throw error
@@ -119,15 +109,43 @@ export function createClientHelloReader(options: { readonly maxBytes: number }):
         if (ended.state === "hello") throw new Error("the ClientHello was already read")
         return ended
       }
-      keep(chunk)
+      all.add(chunk)
       const result = step()
       if (result.state !== "more") {
         ended = result
-        held = Buffer.alloc(0)
-        message.length = 0
+        all.clear()
+        message.clear()
       }
       return result
     },
+  }
+}
+
+/** Bytes put one after the other, in one piece of memory that grows with them. */
+class Growing {
+  readonly #usual: number
+  #memory: Buffer = Buffer.alloc(0)
+  size = 0
+  /** @param usual it is not grown beyond this for what may still come */
+  constructor(usual: number) {
+    this.#usual = usual
+  }
+  get bytes(): Buffer {
+    return this.#memory.subarray(0, this.size)
+  }
+  add(bytes: Buffer): void {
+    const needed = this.size + bytes.length
+    if (needed > this.#memory.length) {
+      const grown = Buffer.alloc(Math.max(needed, Math.min(this.#memory.length * 2, this.#usual), 512))
+      this.#memory.copy(grown, 0, 0, this.size)
+      this.#memory = grown
+    }
+    bytes.copy(this.#memory, this.size)
+    this.size = needed
+  }
+  clear(): void {
+    this.#memory = Buffer.alloc(0)
+    this.size = 0
   }
 }
 
