@@ -11,7 +11,7 @@ import type { Socket } from "node:net"
 import { attempt } from "./boundary.ts"
 import { Wait } from "./deadline.ts"
 import { abort, type Endpoint, hasBrokenOff, written } from "./endpoint.ts"
-import type { Written } from "./lane/handles.ts"
+import type { Written } from "./handles.ts"
 import type { Line, LineUser } from "./lane/line.ts"
 
 export type Read = Buffer | "end" | "timeout"

@@ -14,7 +14,7 @@ import { answer, type DnsQuery, parseQuery } from "./dns/message.ts"
 import type { SyntheticAddresses } from "./dns/synthetic.ts"
 import { createDnsStreamReader, frameDnsMessage } from "./dns/tcp-framing.ts"
 import type { Gate } from "./gate.ts"
-import { receivingOf } from "./lane/handles.ts"
+import { receivingOf } from "./handles.ts"
 
 /** The reply to one message, or nothing. */
 export function respondToQuery(gate: Gate, names: SyntheticAddresses, message: Buffer): Buffer | undefined {

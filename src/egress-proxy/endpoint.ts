@@ -6,7 +6,7 @@
  * connection the answers are no and nothing.
  */
 import { Socket } from "node:net"
-import { allWritten, handleOf, isUnconnected, type Written, writtenBy } from "./lane/handles.ts"
+import { allWritten, handleOf, isUnconnected, type Written, writtenBy } from "./handles.ts"
 
 export interface Endpoint {
   readonly destroyed: boolean

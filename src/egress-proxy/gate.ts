@@ -22,6 +22,7 @@ import {
 import { Deadline } from "./deadline.ts"
 import { decide, type NameVerdict, type Route } from "./decide.ts"
 import type { Endpoint } from "./endpoint.ts"
+import type { Kept } from "./http/kept.ts"
 import { createKnownTunnels, type KnownTunnels } from "./http/known-tunnels.ts"
 import { attemptLine, type DialLine } from "./lane/dial.ts"
 import type { Line } from "./lane/line.ts"
@@ -32,7 +33,7 @@ import { createPassages, type Passage, type Passages } from "./passages.ts"
 import type { CompiledPolicy, Grant } from "./policy.ts"
 import type { ReasonCode } from "./reasons.ts"
 import { createDecodingRoom, type DecodingRoom } from "./secrets/decoding-room.ts"
-import type { Interceptor } from "./secure.ts"
+import type { Interceptor } from "./tls/authority.ts"
 import { createTurns, type Turns } from "./turns.ts"
 import { createTurnstile } from "./turnstile.ts"
 import type { Dial, EgressBudgets, Protocol, Resolve, Verdict } from "./types.ts"
@@ -57,13 +58,6 @@ export type Opened<Upstream = Socket> =
       readonly passage: Passage
     }
   | { readonly ok: false; readonly verdict: Verdict }
-
-/** A connection between two requests. */
-export interface Kept {
-  readonly upstream: Socket
-  readonly address: string
-  readonly generation: number
-}
 
 export interface Gate {
   readonly policy: CompiledPolicy

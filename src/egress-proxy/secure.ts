@@ -10,17 +10,10 @@ import type { Duplex } from "node:stream"
 import { timerMs } from "./deadline.ts"
 import { abort } from "./endpoint.ts"
 import type { Opened } from "./gate.ts"
-import type { CallAuthority } from "./tls/authority.ts"
+import type { Interceptor } from "./tls/authority.ts"
 import { carrierOf } from "./tls/carrier.ts"
 import { interceptTls } from "./tls/intercept.ts"
 import type { TunnelOptions } from "./tunnel.ts"
-
-/** What a proxy with secrets has and others have not. */
-export interface Interceptor {
-  readonly authority: CallAuthority
-  /** trust anchors beside the public ones, for upstreams with a private CA */
-  readonly upstreamCa?: readonly string[]
-}
 
 type Open = Extract<Opened, { ok: true }>
 

@@ -13,105 +13,9 @@ import type { Readable, Writable } from "node:stream"
 import type { WriteSet } from "./effects/types.ts"
 import type { FolderIdentity } from "./folder.ts"
 import type { HeldCommit, HeldCommitResult, HoldAnswer, HoldRequest } from "./layers/held.ts"
+import type { Captured, CommitResult, ControlReport, Denial, Ending, Job, SandboxShape, Unavailable } from "./terms.ts"
 
-export interface Limits {
-  readonly wallMs: number
-  readonly memoryBytes: number
-  readonly pids: number
-  /** total CPU time of the tree */
-  readonly cpuMs?: number
-  /** share of the machine: 1 = one core */
-  readonly cpus?: number
-  /** bytes the call may write in all: workspace layer, home layer and /tmp */
-  readonly diskBytes: number
-  /** bytes of stdout and of stderr kept, each */
-  readonly outputBytes: number
-  readonly openFiles: number
-}
-
-/** Limits a contract or the operator named: these are refused where they cannot be enforced; others are defaults. */
-export type LimitName = keyof Limits
-
-export interface Executables {
-  /** absolute host path of the program that the call starts */
-  readonly program: string
-  /** may it have child processes at all */
-  readonly children: boolean
-  /** further programs it may run: name → absolute host path */
-  readonly spawn: Readonly<Record<string, string>>
-  /** read-only folders of the driver's own (vendored files): host path → path inside */
-  readonly bundles: Readonly<Record<string, string>>
-}
-
-/**
- * Where the sandbox may listen to the host's channel. Nothing here means no network at all.
- * The backend makes listeners inside the call's own network namespace and hands them out as
- * `Prepared.channel`; whoever serves them decides what gets out.
- */
-export interface NetworkChannelSpec {
-  /** loopback port of the HTTP/SOCKS proxy inside the sandbox */
-  readonly proxyPort: number
-  /** ports that transparent listeners take connections on, any local address */
-  readonly transparentPorts: readonly number[]
-  /** serve UDP and TCP 53 on 127.0.0.1 */
-  readonly dns: boolean
-}
-
-export interface SandboxProfile {
-  readonly executables: Executables
-  /** glob lists relative to the workspace root; what they hide is not visible inside */
-  readonly view: { readonly read: readonly string[]; readonly deny: readonly string[] }
-  /** workspace paths kept visible although `view.read` does not name them, because they may be written */
-  readonly write: readonly string[]
-  /** keep `$HOME` between calls in this host folder; absent: a private, empty home */
-  readonly home?: { readonly dir: string; readonly keep: readonly string[] }
-  readonly env: Readonly<Record<string, string>>
-  readonly tty: boolean
-  readonly network: NetworkChannelSpec | "none"
-  readonly limits: Limits
-  /** limits that must hold or the call is refused */
-  readonly required: readonly LimitName[]
-  /** read-only files placed in the sandbox: path inside → content (CA bundles, config) */
-  readonly files: Readonly<Record<string, Uint8Array>>
-}
-
-/** What creation needs: sandboxes of equal shapes can stand in for each other. */
-export interface SandboxShape {
-  readonly executables: Executables
-  readonly network: NetworkChannelSpec | "none"
-  /** descriptors 3 (read) and 4 (write) inside, for a runner's own protocol */
-  readonly privatePipes: boolean
-  readonly limits: Pick<Limits, "memoryBytes" | "pids" | "cpus" | "openFiles">
-  readonly required: readonly LimitName[]
-}
-
-/** The program's three streams: pipes, or one terminal of its own that is all three. */
-export type Stdio =
-  | { readonly kind: "pipes" }
-  | {
-      readonly kind: "terminal"
-      readonly columns: number
-      readonly rows: number
-      /** as for a person: what is typed is shown, and lines end as a screen wants them; else output comes as written */
-      readonly echo: boolean
-    }
-
-/** What one run is given. */
-export interface Job {
-  readonly argv: readonly string[]
-  readonly env: SandboxProfile["env"]
-  readonly files: SandboxProfile["files"]
-  /**
-   * absolute path of a real directory, or which directory that must be; by its path it is the one that is there when
-   * the job starts, and another one is never used
-   */
-  readonly workspace: string | FolderIdentity
-  readonly view: SandboxProfile["view"]
-  readonly write: SandboxProfile["write"]
-  readonly home?: NonNullable<SandboxProfile["home"]>
-  readonly limits: Pick<Limits, "wallMs" | "cpuMs" | "diskBytes">
-  readonly stdio: Stdio
-}
+export type * from "./terms.ts"
 
 /** Listeners that live inside the call's network namespace and are served from outside it. */
 export interface Channel {
@@ -120,38 +24,6 @@ export interface Channel {
   readonly dnsUdp?: UdpSocket
   readonly dnsTcp?: Server
 }
-
-export interface Denial {
-  readonly layer: "egress" | "exec" | "fs" | "limit"
-  readonly reason: string
-  readonly target: string
-  readonly count: number
-}
-
-export type Unavailable = {
-  readonly ok: false
-  /** the control that cannot be enforced here */
-  readonly control: string
-  readonly message: string
-  readonly fix: string
-}
-
-export interface Captured {
-  readonly bytes: Uint8Array
-  /** the stream went on after the cap */
-  readonly truncated: boolean
-  readonly total: number
-}
-
-export type Ending =
-  | { readonly by: "exit"; readonly code: number }
-  | { readonly by: "signal"; readonly signal: string }
-  | { readonly by: "limit"; readonly limit: "wall" | "memory" | "pids" | "cpu" | "disk" | "output" }
-  | { readonly by: "cancelled" }
-  /** a process was stopped for making a child process that the profile forbids */
-  | { readonly by: "exec-denied" }
-  /** the sandbox itself broke; the tool's own work is unknown, unless its program was never started */
-  | { readonly by: "infrastructure"; readonly message: string; readonly started?: false }
 
 export interface SandboxBackend extends AsyncDisposable {
   readonly name: "namespace" | "docker"
@@ -217,22 +89,4 @@ export interface ExitedSandbox extends AsyncDisposable {
 export interface CollectedSandbox extends ExitedSandbox {
   readonly stdout: Captured
   readonly stderr: Captured
-}
-
-export type CommitResult =
-  | { readonly ok: true }
-  | { readonly ok: false; readonly reason: "conflict"; readonly paths: readonly string[] }
-  /** nothing was written */
-  | { readonly ok: false; readonly reason: "failed"; readonly message: string }
-  /** whoever wrote it broke off: all of it, nothing or a part is there until the next call's recovery */
-  | { readonly ok: false; readonly reason: "unknown"; readonly message: string }
-
-export interface ControlReport {
-  /** stable name, e.g. `network-isolated`, `memory-limit` */
-  readonly control: string
-  readonly state: "enforced" | "absent" | "degraded"
-  /** what the canary did and what happened */
-  readonly evidence: string
-  /** what to do where it does not hold */
-  readonly fix?: string
 }

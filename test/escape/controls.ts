@@ -277,7 +277,7 @@ export const controls: readonly Control[] = [
     name: "the masks over what the view denies",
     edits: [
       {
-        file: "sandbox/view-place.ts",
+        file: "sandbox/layers/view-place.ts",
         find: 'if (entry.is === "hidden") cover(',
         replace: 'if (entry.is === "hidden" && false) cover(',
       },
@@ -287,14 +287,14 @@ export const controls: readonly Control[] = [
   {
     name: "folders built from what is allowed",
     edits: [
-      { file: "sandbox/view-plan.ts", find: "build && !takesNew(folder, listed)", replace: "false" },
-      { file: "sandbox/view.ts", find: "if (appeared !== undefined)", replace: "if (false)" },
+      { file: "sandbox/layers/view-plan.ts", find: "build && !takesNew(folder, listed)", replace: "false" },
+      { file: "sandbox/layers/view.ts", find: "if (appeared !== undefined)", replace: "if (false)" },
     ],
     reddens: ["made outside during the call does not show in a folder of which"],
   },
   {
     name: "the look for hidden files that appeared",
-    edits: [{ file: "sandbox/view.ts", find: "if (appeared !== undefined)", replace: "if (false)" }],
+    edits: [{ file: "sandbox/layers/view.ts", find: "if (appeared !== undefined)", replace: "if (false)" }],
     reddens: ["made outside during the call in a folder that the call writes in"],
   },
   {

@@ -5,8 +5,15 @@
  * policy that allowed it, and for nobody else; it stays at the address that was vetted. One that says anything, ends or
  * breaks while it is kept, or waits for too long, is closed. Bounded in number; closed with the client's connection.
  */
+import type { Socket } from "node:net"
 import type { Authority } from "../authority.ts"
-import type { Kept } from "../gate.ts"
+
+/** A connection between two requests. */
+export interface Kept {
+  readonly upstream: Socket
+  readonly address: string
+  readonly generation: number
+}
 
 export interface KeptUpstreams {
   /** The one for this authority, which is then the caller's. */

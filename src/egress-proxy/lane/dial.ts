@@ -6,7 +6,7 @@
 import { attempt } from "../boundary.ts"
 import type { Attempt } from "../connector.ts"
 import type { Deadline } from "../deadline.ts"
-import { type Handles, handles as found } from "./handles.ts"
+import { type Handles, handles as found } from "../handles.ts"
 import { Line } from "./line.ts"
 
 const handles = found as Handles

@@ -21,7 +21,7 @@ import {
   type WriteRequest,
   type Written,
   writtenBy,
-} from "./handles.ts"
+} from "../handles.ts"
 
 /** Whoever reads a line. */
 export interface LineUser {

@@ -25,6 +25,13 @@ export interface CallAuthority extends Disposable {
   dispose(): void
 }
 
+/** What a proxy with secrets has and others have not. */
+export interface Interceptor {
+  readonly authority: CallAuthority
+  /** trust anchors beside the public ones, for upstreams with a private CA */
+  readonly upstreamCa?: readonly string[]
+}
+
 export interface CallAuthorityOptions {
   /** the only hosts this authority may ever speak for */
   readonly names?: readonly string[]

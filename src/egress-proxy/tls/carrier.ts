@@ -14,6 +14,7 @@ import type { TLSSocket } from "node:tls"
 import { guarded } from "../boundary.ts"
 import type { Turns } from "../turns.ts"
 import { createRecordCutter } from "./records.ts"
+import { tellCut } from "../whole-end.ts"
 
 /** Counts bytes on their way; false: they must not go on. */
 export interface Meter {
@@ -81,19 +82,14 @@ export function carrierOf(socket: Socket, meter: Meter, turns: Turns): Duplex {
   return stream
 }
 
-const cut = new WeakSet<Duplex>()
-
 /** Notes whether TLS had come to its end when the connection beneath it did. */
 export function watchEnd(carrier: Duplex, secured: () => TLSSocket): void {
   const look = (): void => {
     // Set as soon as a close_notify was read, long before `end` is told to a reader that has paused.
     const { ended } = (secured() as TLSSocket & { readonly _readableState: { readonly ended: boolean } })._readableState
-    if (!ended) cut.add(secured())
+    if (!ended) tellCut(secured())
   }
   // Told after the last byte was handed to TLS, and before TLS is told.
   carrier.once("end", look)
   carrier.once("close", () => !carrier.readableEnded && look())
 }
-
-/** Did this connection, TCP or TLS, end without its peer's word that it was the end? Over TCP a FIN is that word. */
-export const isBrokenOff = (socket: Duplex): boolean => cut.has(socket) || socket.errored !== null

@@ -7,11 +7,11 @@
  * Assumes: `seal` is called when every process that could write to the layers is gone.
  */
 import { statfsSync, statSync } from "node:fs"
-import type { CommitResult, Job, Unavailable } from "../backend.ts"
+import type { CommitResult, Job, Unavailable } from "../terms.ts"
 import { type Baseline, beginSnapshot, commitLayer, LayerRefused, readWriteSet } from "../effects/index.ts"
 import type { WriteSet } from "../effects/types.ts"
 import { type FolderIdentity, FolderReplaced, type OpenFolder, openFolder, reopenFolder } from "../folder.ts"
-import { globFilter, type ShownView, showView } from "../view.ts"
+import { globFilter, type ShownView, showView } from "./view.ts"
 import { type HoldAnswer, holdLayer, type HoldRequest } from "./held.ts"
 import { type Identity, type Layer, LayerUnavailable, type OwnerMaps } from "./overlay.ts"
 import { budgetOf, FULL_BELOW } from "./limits.ts"

@@ -12,7 +12,7 @@ import { closeSync, constants, fsyncSync, openSync, renameSync, writeSync } from
 import { dirname, join } from "node:path"
 import { bootId } from "../../linux/boot-id.ts"
 import { syncfs } from "../../linux/syscalls.ts"
-import type { CommitResult } from "../backend.ts"
+import type { CommitResult } from "../terms.ts"
 import { errorCode, openRoot } from "../effects/beneath.ts"
 import { type BaseRow, describeBase } from "../effects/commit/base.ts"
 import { readOwnFile } from "../effects/commit/tx-root.ts"

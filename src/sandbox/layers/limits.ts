@@ -1,5 +1,5 @@
 /** Limits on the layers of calls: who owns each, its value, and what happens at it. */
-import type { Limits } from "../backend.ts"
+import type { Limits } from "../terms.ts"
 
 const KiB = 1024
 const MiB = 1024 * KiB

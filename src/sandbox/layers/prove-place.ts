@@ -7,7 +7,7 @@
 import { randomUUID } from "node:crypto"
 import { mkdirSync, rmdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import type { ControlReport } from "../backend.ts"
+import type { ControlReport } from "../terms.ts"
 import { openScratch } from "./overlay.ts"
 import { removeEntry } from "./remove.ts"
 import type { LayerPlace } from "./store.ts"

@@ -11,7 +11,7 @@ import { connect, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { handles } from "../../../src/egress-proxy/lane/handles.ts"
+import { handles } from "../../../src/egress-proxy/handles.ts"
 import { createProxyWith, type EgressProxy, type EgressProxyOptions } from "../../../src/egress-proxy/proxy.ts"
 import { established, rawClient, startUpstream, tunnel, until, type Client, type Upstream } from "../harness.ts"
 

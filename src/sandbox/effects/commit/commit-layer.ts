@@ -11,7 +11,7 @@
  * whole; a program that holds an old file open and writes to it after the check writes to the old file.
  */
 import { closeSync, fstatSync, lstatSync, type BigIntStats } from "node:fs"
-import type { CommitResult } from "../../backend.ts"
+import type { CommitResult } from "../../terms.ts"
 import { FolderReplaced, folderKey, isStillThere, openFolder, type OpenFolder } from "../../folder.ts"
 import { syncfs } from "../../../linux/syscalls.ts"
 import { entry, lstatIn, withDir } from "../beneath.ts"

@@ -6,10 +6,10 @@
  * owner's; its own count of connections knows nothing of lines.
  */
 import type { Server, Socket } from "node:net"
-import { type ByteSource, sourceOfLine, sourceOfSocket } from "../byte-source.ts"
-import { attempt } from "../boundary.ts"
+import { type ByteSource, sourceOfLine, sourceOfSocket } from "./byte-source.ts"
+import { attempt } from "./boundary.ts"
 import { handles, listeningHandle } from "./handles.ts"
-import { Line } from "./line.ts"
+import { Line } from "./lane/line.ts"
 
 const nothing = (): void => {}
 

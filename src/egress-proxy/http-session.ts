@@ -6,20 +6,20 @@
  * keeps it only when there is no body to skip. Ends when the client does.
  * The forwarder and what it needs of Node are loaded with the first request that is forwarded: most calls make none.
  */
-import type { Authority } from "../authority.ts"
-import type { ByteSource } from "../byte-source.ts"
-import { denialResponse } from "../denial.ts"
-import type { Gate, Opened } from "../gate.ts"
-import { linger } from "../linger.ts"
-import type { Protocol, Verdict } from "../types.ts"
-import type { forward as Forward } from "./forward.ts"
-import { passedHeaders } from "./framing.ts"
-import { type RequestHead, valuesOf } from "./head.ts"
-import { isSafe, type Judged, judgeRequest } from "./judge.ts"
-import { createKeptUpstreams, type KeptUpstreams } from "./kept.ts"
-import { isSafeMethod } from "./method.ts"
-import { readHead } from "./read-head.ts"
-import { hostHeader } from "./target.ts"
+import type { Authority } from "./authority.ts"
+import type { ByteSource } from "./byte-source.ts"
+import { denialResponse } from "./denial.ts"
+import type { Gate, Opened } from "./gate.ts"
+import { linger } from "./linger.ts"
+import type { Protocol, Verdict } from "./types.ts"
+import type { forward as Forward } from "./http/forward.ts"
+import { passedHeaders } from "./http/framing.ts"
+import { type RequestHead, valuesOf } from "./http/head.ts"
+import { isSafe, type Judged, judgeRequest } from "./http/judge.ts"
+import { createKeptUpstreams, type KeptUpstreams } from "./http/kept.ts"
+import { isSafeMethod } from "./http/method.ts"
+import { readHead } from "./http/read-head.ts"
+import { hostHeader } from "./http/target.ts"
 
 type Open = Extract<Opened, { ok: true }>
 
@@ -109,7 +109,7 @@ async function exchange(
   }
   const { placeholders } = substitutions
   using scanner = placeholders.length === 0 ? undefined : await scannerFor(gate, head)
-  const { forward } = await (forwarding ??= import("./forward.ts"))
+  const { forward } = await (forwarding ??= import("./http/forward.ts"))
   const { generation } = gate
   const words = {
     source,
@@ -149,7 +149,7 @@ async function exchange(
 }
 
 async function scannerFor({ policy, turns, decoding: room }: Gate, head: RequestHead) {
-  const { createBodyScanner } = await import("../secrets/body.ts")
+  const { createBodyScanner } = await import("./secrets/body.ts")
   const { placeholders } = policy.substitutions
   return createBodyScanner({ placeholders, encoding: valuesOf(head, "content-encoding").join(","), turns, room })
 }
