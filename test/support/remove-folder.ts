@@ -1,4 +1,4 @@
-/** Removes a folder in which a killed host may have left a layer: overlay file systems shut folders of theirs to all. */
+/** Removes a folder in which folders may be shut to all, as overlay file systems leave theirs when a host is killed. */
 import { spawnSync } from "node:child_process"
 import { rmSync } from "node:fs"
 

@@ -1,8 +1,9 @@
-import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type Caller, createHost, type Host, processCaller, readReceipts } from "../../../src/host/index.ts"
+import { removeFolder } from "../../support/remove-folder.ts"
 import { fakeBackend } from "../call/fake-backend.ts"
 
 let folder: string
@@ -14,7 +15,7 @@ beforeEach(() => {
   put("tools/open/DRIVER.md", driver("opener", "open.read"))
   put("tools/policy/POLICY.md", grants("open.read"))
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+afterEach(() => removeFolder(folder))
 
 const put = (name: string, text: string): void => {
   mkdirSync(join(folder, name, ".."), { recursive: true })
