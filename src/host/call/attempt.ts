@@ -10,21 +10,13 @@ import type { CollectedSandbox, Denial, Unavailable } from "../../sandbox/backen
 import { collect } from "../../sandbox/collect.ts"
 import { jobOf, shapeOf } from "../../sandbox/profile.ts"
 import { endingFailure } from "../invoke/error-map.ts"
-import { exitWord } from "../invoke/exit-code.ts"
-import { expirySign } from "../invoke/expiry.ts"
 import type { Failure } from "../failure.ts"
-import { interpretOutput, tail } from "../invoke/output.ts"
+import { tail } from "../invoke/stream-text.ts"
 import { hostLimits } from "../limits.ts"
 import type { HostCore, ServedEgress } from "./core.ts"
+import { notEnforced } from "./not-enforced.ts"
+import { kindCall } from "./seal.ts"
 import type { Attempt, Sealed, Step } from "./steps.ts"
-
-const notEnforced = ({ control, message, fix }: Unavailable): Failure => ({
-  ok: false,
-  code: "sandbox_unavailable",
-  message,
-  hint: fix,
-  details: { control },
-})
 
 /** Not run at all; or run, and what it changed is more than can be told and judged. */
 const notTaken = (refusal: Unavailable): Failure =>
@@ -48,24 +40,12 @@ export const mergeDenials = (...lists: readonly (readonly Denial[])[]): readonly
   return [...merged.values()]
 }
 
-/** The ending and the streams, by the rules of the driver. */
-const outcomeOf = (
-  { tool, driver, route, format, profile, timeout }: Sealed,
-  exited: CollectedSandbox,
-): Attempt["outcome"] => {
-  const { ending, stdout, stderr } = exited
-  if (ending.by !== "exit") {
-    const failure = endingFailure(ending, { tool, network: profile.network !== "none", timeoutMs: timeout.ms })
-    return { ...failure, details: { ...failure.details, stderr: tail(stderr) } }
-  }
-  const read = interpretOutput(
-    { tool, driver: driver.contract, implementation: route.implementation, format },
-    { exitCode: ending.code, stdout, stderr },
-  )
-  if (!read.ok && expirySign(driver.contract.auth, ending.code, exitWord(driver.contract, ending.code)) === "expired") {
-    return { ...read, code: "auth_required", message: `${driver.key} is no longer signed in (exit ${ending.code})` }
-  }
-  return read
+/** How it ended is the same for every kind; what it wrote, its own kind reads. */
+const outcomeOf = (sealed: Sealed, { ending, stdout, stderr }: CollectedSandbox): Attempt["outcome"] => {
+  const { tool, profile, timeout, kind, command } = sealed
+  if (ending.by === "exit") return kind.read(kindCall(sealed), command, { exitCode: ending.code, stdout, stderr })
+  const failure = endingFailure(ending, { tool, network: profile.network !== "none", timeoutMs: timeout.ms })
+  return { ...failure, details: { ...failure.details, stderr: tail(stderr) } }
 }
 
 /** Hosts that were allowed and could not be reached: what the program took for a site's answer was the proxy's. */
@@ -100,7 +80,6 @@ export const attempt = async (
   if (egress !== undefined) {
     if (prepared.channel === "none")
       return notEnforced({
-        ok: false,
         control: "egress-channel",
         message: "the sandbox was made without the channel that its network needs",
         fix: "run `caisson doctor`",

@@ -3,7 +3,9 @@ import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { Channel, Denial, SandboxBackend } from "../../sandbox/backend.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
 import type { OperatorConfig } from "../config/types.ts"
-import type { DriverAvailability, Program, RegisteredDriver, Registry } from "../registry/types.ts"
+import type { DriverAvailability } from "../drivers/kind.ts"
+import type { Program } from "../drivers/program.ts"
+import type { RegisteredDriver, Registry } from "../registry/types.ts"
 import type { HealthStatus } from "../resolver/types.ts"
 
 /** A declared host that a call was let through to. */

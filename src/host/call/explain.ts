@@ -5,29 +5,21 @@
  * Where such a call would fail, the report carries that failure.
  * Values that the operator's config passes to tools are not shown.
  */
-import { cliOf } from "../../manifest/kinds/body.ts"
 import { isOperator } from "../access/caller.ts"
 import { callErrorOf, type Failure } from "../failure.ts"
-import type { SandboxProfile, Unavailable } from "../../sandbox/backend.ts"
+import type { SandboxProfile } from "../../sandbox/backend.ts"
 import { shapeOf, unfitJob } from "../../sandbox/profile.ts"
 import type { RouteRow, WhyReport } from "../types.ts"
 import { admit } from "./admit.ts"
 import { authorize } from "./authorize.ts"
 import type { HostCore } from "./core.ts"
 import { findRoute, route } from "./route.ts"
-import { seal, sealProfile } from "./seal.ts"
-import { egressOf } from "./seal-network.ts"
+import { notEnforced } from "./not-enforced.ts"
+import { kindCall, sealCommand, sealProfile } from "./seal.ts"
 import { signIn } from "./sign-in.ts"
-import type { Authorized, Requested, SignedIn, Step } from "./steps.ts"
+import type { Authorized, Requested, Step } from "./steps.ts"
 
 const hidden = "(from the operator's env)"
-
-/** The command line as the driver writes it, for a call whose input is not there yet. */
-const templatesOf = (signedIn: SignedIn): readonly string[] => [
-  signedIn.program.name,
-  ...(cliOf(signedIn.driver.contract)?.binArgs ?? []),
-  ...(signedIn.route.implementation.cli?.argv ?? []),
-]
 
 /** What the call's effects would meet, without the approval that was lent to it for its profile's sake. */
 const whatIsAsked = (asked: Step<Authorized>): "commit" | "ask" => (asked.ok ? asked.value.approval.onEffects : "ask")
@@ -38,17 +30,10 @@ const homeUntold = ({ home }: SandboxProfile): Pick<SandboxProfile, "home"> =>
 
 /** A sandbox is prepared and thrown away unused: what this machine cannot enforce ends the call too. */
 const notSealed = async (core: HostCore, profile: SandboxProfile): Promise<Failure | undefined> => {
-  const refused = ({ message, fix }: Unavailable): Failure => ({
-    ok: false,
-    code: "sandbox_unavailable",
-    message,
-    hint: fix,
-    details: {},
-  })
   const unfit = unfitJob({ argv: [], env: profile.env })
-  if (unfit !== undefined) return refused(unfit)
+  if (unfit !== undefined) return notEnforced(unfit)
   const prepared = await (await core.backend()).prepare(shapeOf(profile))
-  if (!prepared.ok) return refused(prepared)
+  if (!prepared.ok) return notEnforced(prepared)
   await prepared[Symbol.asyncDispose]()
   return undefined
 }
@@ -77,16 +62,16 @@ export const explain = async (core: HostCore, requested: Requested): Promise<Why
   if (!signedIn.ok) return { ...ended(signedIn, rows), selected }
   const sealed = sealProfile(core, signedIn.value)
   if (!sealed.ok) return { ...ended(sealed, rows), selected }
-  const { profile, profileDigest, passed } = sealed.value
-  const made = seal(core, signedIn.value)
+  const { profile, profileDigest, passed, kind, egress } = sealed.value
+  const made = sealCommand(signedIn.value, sealed.value)
   const stopped = asked.ok ? (made.ok || call.anyInput === true ? await notSealed(core, profile) : made) : asked
   const env = { ...profile.env, ...Object.fromEntries(passed.map((name) => [name, hidden])) }
   return {
     tool,
     rows,
     selected,
-    argv: made.ok ? made.value.command.argv : templatesOf(signedIn.value),
-    egress: egressOf(core, signedIn.value).map((entry) => entry.text),
+    argv: made.ok ? made.value.command.argv : kind.outline(kindCall(signedIn.value)),
+    egress: (egress?.entries ?? []).map((entry) => entry.text),
     mutates: call.tool.mutates.map((scope) => scope.text),
     approval: { class: call.approval.class, effects: whatIsAsked(asked) },
     profile: { ...profile, env, ...(isOperator(call.caller) ? {} : homeUntold(profile)) },

@@ -95,7 +95,8 @@ const narrowed = (schema: JsonSchema, drop: readonly string[]): JsonSchema => {
 }
 
 const outputFault = (ran: Ran, value: JsonValue): Failure | undefined => {
-  const { tool, route, driver, format } = ran
+  const { tool, route, driver, command } = ran
+  const { format } = command
   const compiled = compileSchema(narrowed(tool.outputs, route.implementation.dropOutputs))
   if (!compiled.ok)
     return {

@@ -5,35 +5,33 @@
  * Guarantees: the program sees less than in a call, never more. A machine that cannot seal it says so instead of
  * running it. So many run at once and no more, and each is answered within a fixed time, waiting included.
  */
-import { cliOf } from "../../manifest/kinds/body.ts"
 import { scratchFolder } from "../../data-folder/paths.ts"
 import type { SandboxBackend, SandboxProfile } from "../../sandbox/backend.ts"
 import { runOnce } from "../../sandbox/collect.ts"
 import { jobOf, shapeOf } from "../../sandbox/profile.ts"
 import { defaultLimits, hostLimits } from "../limits.ts"
-import type { Probe, ProbeRequest, ProbeResult } from "../registry/types.ts"
+import type { Probe, ProbeRequest, ProbeResult } from "../drivers/version-check.ts"
 import { createTurnstile } from "../turnstile.ts"
-import { insidePath, interpretersOf } from "./seal-programs.ts"
+import { insidePath, interpretersOf } from "../drivers/programs.ts"
 import { sealEnv } from "./seal-env.ts"
-import { inside } from "./seal-paths.ts"
+import { inside } from "../drivers/paths.ts"
 
-const profileFor = ({ driver, program, spawn, timeoutMs }: ProbeRequest): SandboxProfile => {
+const profileFor = ({ program, spawn, timeoutMs, env, children }: ProbeRequest): SandboxProfile => {
   const others = Object.entries(spawn)
   const programs: Record<string, string> = {}
   for (const each of [program, ...others.map(([, other]) => other)]) Object.assign(programs, interpretersOf(each))
   for (const [name, other] of others) programs[name] = other.bundle === undefined ? other.found : other.path
-  const exec = cliOf(driver)?.sandbox.exec
   const bundle = program.bundle ?? others.find(([, other]) => other.bundle !== undefined)?.[1].bundle
   return {
     executables: {
       program: program.bundle === undefined ? program.found : program.path,
-      children: others.length > 0 || exec?.allow === true,
+      children: others.length > 0 || children,
       spawn: programs,
       bundles: bundle === undefined ? {} : { [bundle]: inside.bundle },
     },
     view: { read: ["**"], deny: [] },
     write: [],
-    env: sealEnv({ pass: [], set: cliOf(driver)?.sandbox.env.set ?? {} }, {}, false, undefined).env,
+    env: sealEnv({ pass: [], set: env }, {}, false, undefined).env,
     tty: false,
     network: "none",
     limits: { ...defaultLimits, wallMs: timeoutMs },
@@ -61,7 +59,7 @@ const probeOnce = async (
   const prepared = await (await backend()).prepare(shapeOf(profile), signal)
   if (!prepared.ok) throw new ProbeNotSealed(prepared.message, prepared.fix)
   await using _prepared = prepared
-  const argv = [insidePath(request), ...request.argv.slice(1)]
+  const argv = [insidePath(request.program), ...request.argv.slice(1)]
   const { outputBytes } = profile.limits
   const output = { stdin: new Uint8Array(), outputBytes }
   const exited = await runOnce(prepared, jobOf(profile, { argv, workspace: scratchFolder(data) }), output, signal)

@@ -181,7 +181,7 @@ const routedFacts = (progress: Progress, ran: JsonObject | undefined): JsonObjec
   return {
     driver: { id: contract.id, version: contract.version, kind: contract.body.kind, digest: contract.source.digest },
     program: {
-      path: program.path.toWellFormed(),
+      ...(program === undefined ? {} : { path: program.path.toWellFormed() }),
       ...(programVersion === undefined ? {} : { version: programVersion }),
       ...ran,
     },
@@ -191,11 +191,10 @@ const routedFacts = (progress: Progress, ran: JsonObject | undefined): JsonObjec
 
 const sealedFacts = (progress: Progress): JsonObject => {
   if (!has<Sealed>(progress, "profile")) return {}
-  const { profileDigest, route, command, timeout } = progress
+  const { profileDigest, commandFacts, timeout } = progress
   return {
+    ...Object.fromEntries(Object.entries(commandFacts).map(([key, value]) => [key, small(value)])),
     profile: profileDigest,
-    argv_template: small([...(route.implementation.cli?.argv ?? [])]),
-    argv_count: command.argv.length,
     timeout_ms: timeout.ms,
   }
 }

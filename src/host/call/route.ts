@@ -5,10 +5,12 @@
  * a refusal tells of every driver where and why it fell (`details.route`), with what to do about it.
  */
 import { isOperator } from "../access/caller.ts"
+import type { DriverAvailability } from "../drivers/kind.ts"
+import { kindOf, unserved } from "../drivers/kinds.ts"
 import type { Failure } from "../failure.ts"
 import { brokenManifest } from "../registry/broken.ts"
 import { hostLimits } from "../limits.ts"
-import type { DriverAvailability, RegisteredDriver } from "../registry/types.ts"
+import type { RegisteredDriver } from "../registry/types.ts"
 import { resolve } from "../resolver/resolve.ts"
 import type { Resolution, RoutePolicy } from "../resolver/types.ts"
 import type { HostCore } from "./core.ts"
@@ -16,18 +18,9 @@ import { unenforceable } from "./enforceable.ts"
 import { authStates, loginDetails } from "./sign-in.ts"
 import type { Authorized, Routed, Step } from "./steps.ts"
 
-export const runsKind = (kind: string): boolean => kind === "cli"
-
-export const unservedKind = (driver: RegisteredDriver): DriverAvailability => ({
-  available: false,
-  code: "tool_unavailable",
-  reason: `this host does not run ${driver.contract.body.kind} drivers yet`,
-  fix: "register a driver of kind cli for the tool",
-})
-
 export const availabilityOf = async (core: HostCore, driver: RegisteredDriver): Promise<DriverAvailability> => {
   if (driver.refusal !== undefined) return { available: false, ...driver.refusal }
-  if (!runsKind(driver.contract.body.kind)) return unservedKind(driver)
+  if (kindOf(driver.contract) === undefined) return unserved(driver.contract)
   const found = await core.availability(driver)
   const refused = found.available ? unenforceable(driver.contract) : undefined
   if (refused === undefined) return found
@@ -120,15 +113,15 @@ export const findRoute = async (
 export const refusedRoute = ({ resolution, broken }: Routing): Failure | undefined =>
   resolution.ok ? undefined : (broken ?? routeFailure(resolution))
 
-/** The chosen driver with its program; a driver without one was not available, so it cannot have been chosen. */
+/** The chosen driver with what was found of it; one of which nothing was found cannot have been chosen. */
 export const route = (call: Authorized, { resolution, availability, broken }: Routing): Step<Routed> => {
   if (!resolution.ok) return broken ?? routeFailure(resolution)
   const found = availability.get(resolution.driver.key)
-  if (found?.available !== true || found.program === undefined) {
+  if (found?.available !== true) {
     return {
       ok: false,
       code: "tool_unavailable",
-      message: `the program behind ${resolution.driver.key} is not there`,
+      message: `${resolution.driver.key} is not there`,
       details: { driver: resolution.driver.key },
     }
   }
@@ -138,7 +131,7 @@ export const route = (call: Authorized, { resolution, availability, broken }: Ro
       ...call,
       route: resolution,
       driver: resolution.driver,
-      program: found.program,
+      ...(found.program === undefined ? {} : { program: found.program }),
       ...(found.version === undefined ? {} : { programVersion: found.version }),
     },
   }

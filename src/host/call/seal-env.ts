@@ -5,7 +5,7 @@
  * alone, `env.set` beats it, and what the sandbox itself needs (PATH, HOME, TMPDIR, the proxy) beats both (C-49). Pure.
  */
 import type { CliSandbox } from "../../manifest/types.ts"
-import { inside } from "./seal-paths.ts"
+import { inside } from "../drivers/paths.ts"
 
 const PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:/usr/games"
 const virtual = new Set(["PATH", "HOME", "TMPDIR", "TMP", "TEMP", "USER", "LOGNAME", "PWD", "LANG", "TERM", "TZ"])

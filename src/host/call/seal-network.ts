@@ -6,7 +6,7 @@
  */
 import type { EgressBudgets, EgressPolicy } from "../../egress-proxy/types.ts"
 import { type EgressEntry, intersectEgress } from "../../manifest/egress-entry.ts"
-import type { DriverContract } from "../../manifest/types.ts"
+import type { DriverContract, ToolContract } from "../../manifest/types.ts"
 import type { NetworkChannelSpec } from "../../sandbox/backend.ts"
 import { egressBudgets } from "../limits.ts"
 import { mutatesOutside } from "../access/decide.ts"
@@ -16,9 +16,12 @@ import type { SignedIn } from "./steps.ts"
 const PROXY_PORTS = [3128, 13_128, 23_128] as const
 
 /** What the driver declares, for this tool, and the operator allows. A contract that requires none gets none (C-14). */
-export const egressOf = (core: HostCore, { tool, driver, route }: SignedIn): readonly EgressEntry[] => {
+export const egressOf = (
+  core: HostCore,
+  tool: ToolContract,
+  declared: readonly EgressEntry[],
+): readonly EgressEntry[] => {
   if (tool.requires.network?.length === 0) return []
-  const declared = route.implementation.cli?.egress ?? driver.contract.egress
   const { allow } = core.config.egress
   return allow === undefined ? declared : intersectEgress(declared, allow)
 }

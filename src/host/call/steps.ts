@@ -3,7 +3,7 @@
  * call; a value holds all that came before, so the receipt can be written from wherever the call ended.
  */
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
-import type { ActionContract, JsonObject, OutputFormat, RetryRule, ToolContract } from "../../manifest/types.ts"
+import type { ActionContract, JsonObject, RetryRule, ToolContract } from "../../manifest/types.ts"
 import type { CollectedSandbox, CommitResult, Denial, SandboxProfile } from "../../sandbox/backend.ts"
 import type { Effect } from "../../sandbox/effects/types.ts"
 import type { OpenFolder } from "../../sandbox/folder.ts"
@@ -12,7 +12,9 @@ import type { Approval } from "../access/decide.ts"
 import type { AccessRecord } from "../access/grants.ts"
 import type { EffectiveTimeout } from "../invoke/retry.ts"
 import type { Failure, Success } from "../failure.ts"
-import type { Program, RegisteredDriver } from "../registry/types.ts"
+import type { DriverKindModule, KindCommand } from "../drivers/kind.ts"
+import type { Program } from "../drivers/program.ts"
+import type { RegisteredDriver } from "../registry/types.ts"
 import type { Reached } from "./core.ts"
 import type { Resolution } from "../resolver/types.ts"
 import type { CallOptions, CallRequest, ReportedEffect } from "../types.ts"
@@ -67,7 +69,8 @@ export type Route = Extract<Resolution, { ok: true }>
 export interface Routed extends Authorized {
   readonly route: Route
   readonly driver: RegisteredDriver
-  readonly program: Program
+  /** absent: its kind runs none of its own */
+  readonly program?: Program
   /** version that the driver's check found */
   readonly programVersion?: string
 }
@@ -76,19 +79,15 @@ export interface SignedIn extends Routed {
   readonly authState: "not-needed" | "authed"
 }
 
-/** What is run under the profile. */
-export interface Command {
-  readonly argv: readonly string[]
-  readonly stdin: Uint8Array
-}
-
 export interface Sealed extends SignedIn {
   readonly profile: SandboxProfile
   readonly profileDigest: string
   /** absent: no network */
   readonly egress?: EgressPolicy
-  readonly command: Command
-  readonly format: OutputFormat
+  readonly kind: DriverKindModule
+  readonly command: KindCommand
+  /** what the receipt says of the command; never a value */
+  readonly commandFacts: JsonObject
   readonly timeout: EffectiveTimeout
   readonly retry: RetryRule
   readonly notes: readonly string[]

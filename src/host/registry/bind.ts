@@ -5,14 +5,13 @@
  * compiled; one entry that does not hold refuses the whole driver (AIP-30 §5), with the first error as the reason and
  * all of them as diagnostics. Pure.
  */
-import { cliOf } from "../../manifest/kinds/body.ts"
 import { checkEntry } from "../../manifest/binding.ts"
 import type { Diagnostic, DriverContract, Implementation, ToolContract } from "../../manifest/types.ts"
 import { satisfies } from "../../manifest/version.ts"
-import { checkProgramText } from "../invoke/program-text-check.ts"
-import { compileArgv, compileStdin, type TemplateScope } from "../invoke/template.ts"
+import type { Binding, DriverKindModule } from "../drivers/kind.ts"
+import { kindOf } from "../drivers/kinds.ts"
 import { isTransform, transformNames } from "../invoke/mapping.ts"
-import type { Binding, Refusal } from "./types.ts"
+import type { Refusal } from "./types.ts"
 
 /** Version, narrowing, mapping and overrides of one entry against one contract; the entry as it is to be read (C-34). */
 export type CheckEntry = typeof checkEntry
@@ -25,14 +24,14 @@ export interface Bound {
 
 const isError = (diagnostic: Diagnostic): boolean => diagnostic.severity === "error"
 
-/** The cli kind has the transforms of this host alone; those of other kinds may come with their code. */
+/** Those that are not the host's may come with a driver's code, where its kind has any. */
 const unknownTransforms = (driver: DriverContract, index: number): readonly Diagnostic[] =>
   Object.entries(driver.implements[index]?.mapping ?? {}).flatMap(([key, { transform }]): readonly Diagnostic[] => {
     if (transform === undefined || isTransform(transform)) return []
     const message = `there is no transform \`${transform}\``
     return [
       {
-        severity: driver.body.kind === "cli" ? "error" : "warning",
+        severity: kindOf(driver)?.bringsTransforms === false ? "error" : "warning",
         rule: "unknown-transform",
         file: driver.source.file,
         path: `implements[${index}].mapping.${key}`,
@@ -42,42 +41,12 @@ const unknownTransforms = (driver: DriverContract, index: number): readonly Diag
     ]
   })
 
-const compileEntry = (
-  driver: DriverContract,
-  index: number,
-  tool: ToolContract,
-  implementation: Implementation,
-): { binding: Binding; diagnostics: readonly Diagnostic[] } => {
-  const binding: Binding = { tool, implementation }
-  if (driver.body.kind !== "cli") return { binding, diagnostics: [] }
-  const scope: TemplateScope = {
-    inputs: tool.inputs,
-    mapping: implementation.mapping,
-    ...(tool.contextSchema === undefined ? {} : { contextSchema: tool.contextSchema }),
+/** An entry of a kind that this host does not run holds by what every kind has in common. */
+const bindEntry: DriverKindModule["bind"] = (driver, index, tool, implementation) =>
+  kindOf(driver)?.bind(driver, index, tool, implementation) ?? {
+    binding: { tool, implementation, needs: [] },
+    diagnostics: [],
   }
-  const place = (field: string): { file: string; path: string } => ({
-    file: driver.source.file,
-    path: `implements[${index}].metadata.cli.${field}`,
-  })
-  const argv = compileArgv(implementation.cli?.argv ?? [], scope, place("argv"))
-  const text = implementation.cli?.stdin
-  const stdin = text === undefined ? undefined : compileStdin(text, scope, place("stdin"))
-  const command = [cliOf(driver)?.bin ?? driver.id, ...(cliOf(driver)?.binArgs ?? [])]
-  const code = argv.ok
-    ? checkProgramText(command, argv.program, stdin?.ok === true ? stdin.program : undefined, {
-        argv: place("argv"),
-        stdin: place("stdin"),
-      })
-    : []
-  return {
-    binding: {
-      ...binding,
-      ...(argv.ok ? { argv: argv.program } : {}),
-      ...(stdin?.ok === true ? { stdin: stdin.program } : {}),
-    },
-    diagnostics: [...argv.diagnostics, ...(stdin?.diagnostics ?? []), ...code],
-  }
-}
 
 /** What can be wrong with an entry's tool before any contract is looked at in detail. */
 const missingTool = (
@@ -141,7 +110,7 @@ export const bindDriver = (
     diagnostics.push(...unknownTransforms(driver, index))
     for (const tool of fitting) {
       const checked = check(driver, index, tool)
-      const compiled = compileEntry(driver, index, tool, checked.implementation)
+      const compiled = bindEntry(driver, index, tool, checked.implementation)
       diagnostics.push(...checked.diagnostics, ...compiled.diagnostics)
       bindings.push(Object.freeze(compiled.binding))
     }

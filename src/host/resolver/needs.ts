@@ -5,11 +5,8 @@
  * value for which the template, the filter or the contract has a default is no lack.
  */
 import type { JsonObject, JsonValue } from "../../manifest/types.ts"
-import type { Element, Piece } from "../invoke/template-check.ts"
 import type { TemplatePath } from "../../manifest/template.ts"
-import type { Binding } from "../registry/types.ts"
-
-const piecesOf = (element: Element): readonly Piece[] => (element.type === "one" ? element.pieces : [])
+import type { Binding } from "../drivers/kind.ts"
 
 const isAbsent = (from: JsonObject, keys: readonly string[]): boolean => {
   let at: JsonValue | undefined = from
@@ -33,11 +30,9 @@ export const missingValues = (
   mappedInput: JsonObject,
   context: JsonObject | undefined,
 ): readonly string[] => {
-  const pieces = [...(binding.argv?.elements.flatMap(piecesOf) ?? []), ...(binding.stdin?.pieces ?? [])]
-  const missing = pieces.flatMap((piece) => {
-    if (piece.type === "literal" || piece.fallback !== undefined) return []
-    const values = piece.path.root === "context" ? context : mappedInput
-    return values !== undefined && isAbsent(values, piece.path.keys) ? [contractName(binding, piece.path)] : []
+  const missing = binding.needs.flatMap((path) => {
+    const values = path.root === "context" ? context : mappedInput
+    return values !== undefined && isAbsent(values, path.keys) ? [contractName(binding, path)] : []
   })
   return [...new Set(missing)]
 }

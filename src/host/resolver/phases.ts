@@ -6,7 +6,8 @@
  * Does not: compare drivers; `rank.ts` does.
  */
 import type { JsonObject } from "../../manifest/types.ts"
-import type { Binding, RegisteredDriver } from "../registry/types.ts"
+import type { Binding } from "../drivers/kind.ts"
+import type { RegisteredDriver } from "../registry/types.ts"
 import type { RoutePhase } from "../types.ts"
 import { mapInput } from "../invoke/mapping.ts"
 import { missingValues } from "./needs.ts"

@@ -1,6 +1,7 @@
 /** What the resolver is told and what it answers. All of it is plain data; `driver@major` keys every map. */
 import type { DriverKind, Implementation, JsonObject, LoginSpec, ToolContract } from "../../manifest/types.ts"
-import type { Binding, RegisteredDriver } from "../registry/types.ts"
+import type { Binding } from "../drivers/kind.ts"
+import type { RegisteredDriver } from "../registry/types.ts"
 import type { ReasonCode } from "../reasons.ts"
 import type { Availability, RoutePhase, RouteRow } from "../types.ts"
 

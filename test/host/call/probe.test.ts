@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { createProbe } from "../../../src/host/call/probe.ts"
 import { hostLimits } from "../../../src/host/limits.ts"
-import type { ProbeRequest } from "../../../src/host/registry/types.ts"
+import type { ProbeRequest } from "../../../src/host/drivers/version-check.ts"
 import type { SandboxBackend } from "../../../src/sandbox/backend.ts"
 import { fakeBackend } from "./fake-backend.ts"
 import { driverOf, programOf } from "./values.ts"
@@ -23,6 +23,8 @@ const request: ProbeRequest = {
   timeoutMs: 86_400_000,
   shell: false,
   spawn: {},
+  env: {},
+  children: false,
 }
 
 describe("version checks", () => {

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import fc from "fast-check"
 import { afterEach, describe, expect, it } from "vitest"
 import { processCaller } from "../../../src/host/access/caller.ts"
-import { placeOf } from "../../../src/host/call/seal-paths.ts"
+import { placeOf } from "../../../src/host/drivers/paths.ts"
 import { defaultConfig } from "../../../src/host/config/types.ts"
 import { defaultLimits } from "../../../src/host/limits.ts"
 import {

@@ -12,9 +12,11 @@ import { authorize } from "../../../src/host/call/authorize.ts"
 import { findRoute, route } from "../../../src/host/call/route.ts"
 import { seal } from "../../../src/host/call/seal.ts"
 import { signIn } from "../../../src/host/call/sign-in.ts"
-import { compileArgv, compileStdin } from "../../../src/host/invoke/template.ts"
+import type { Binding } from "../../../src/host/drivers/kind.ts"
+import { kindOf } from "../../../src/host/drivers/kinds.ts"
+import type { Program } from "../../../src/host/drivers/program.ts"
 import { openDataFolder } from "../../../src/host/data/folder.ts"
-import type { Binding, Program, RegisteredDriver, Registry } from "../../../src/host/registry/types.ts"
+import type { RegisteredDriver, Registry } from "../../../src/host/registry/types.ts"
 import type { CallRequest } from "../../../src/host/types.ts"
 import { parseEgressEntry } from "../../../src/manifest/egress-entry.ts"
 import type {
@@ -119,18 +121,11 @@ export const egress = (...texts: readonly string[]): DriverContract["egress"] =>
   })
 
 export const registered = (contract: DriverContract, tool: ToolContract): RegisteredDriver => {
-  const bindings = contract.implements.map((implementation): Binding => {
-    const scope = {
-      inputs: tool.inputs,
-      mapping: implementation.mapping,
-      ...(tool.contextSchema === undefined ? {} : { contextSchema: tool.contextSchema }),
-    }
-    const place = { file: contract.source.file, path: "argv" }
-    const argv = compileArgv(implementation.cli?.argv ?? [], scope, place)
-    if (!argv.ok) throw new Error(JSON.stringify(argv.diagnostics))
-    const stdin =
-      implementation.cli?.stdin === undefined ? undefined : compileStdin(implementation.cli.stdin, scope, place)
-    return { tool, implementation, argv: argv.program, ...(stdin?.ok === true ? { stdin: stdin.program } : {}) }
+  const bindings = contract.implements.map((implementation, i): Binding => {
+    const bound = kindOf(contract)?.bind(contract, i, tool, implementation)
+    const wrong = bound?.diagnostics.filter((each) => each.severity === "error") ?? []
+    if (wrong.length > 0) throw new Error(JSON.stringify(wrong))
+    return bound?.binding ?? { tool, implementation, needs: [] }
   })
   return { key: `${contract.id}@${contract.major}`, contract, bindings, vouched: true, ownsId: true, verifiedTags: [] }
 }

@@ -2,7 +2,7 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { callErrorOf } from "../../../src/host/failure.ts"
 import { endingFailure } from "../../../src/host/invoke/error-map.ts"
-import { expirySign } from "../../../src/host/invoke/expiry.ts"
+import { expirySign } from "../../../src/host/drivers/cli/expiry.ts"
 import type { AuthSpec, ExpiryDetector } from "../../../src/manifest/types.ts"
 import {
   type AttemptFailed,

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import path from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import { expandArgv, expandStdin } from "../../../src/host/invoke/template.ts"
+import { expandArgv, expandStdin } from "../../../src/host/drivers/cli/template.ts"
 import { createRegistry, type RegistryFolder } from "../../../src/host/registry/registry.ts"
 import { resolve } from "../../../src/host/resolver/resolve.ts"
 
@@ -113,7 +113,7 @@ describe("the bundled catalogue", () => {
       auth: new Map(),
     })
     if (!route.ok) throw new Error(route.cause.message)
-    const { argv, stdin } = route.binding
+    const { argv, stdin } = route.binding.cli ?? {}
     const values = { input: route.mappedInput, context: {} }
     expect(argv !== undefined && expandArgv(argv, values).ok).toBe(true)
     expect(stdin === undefined || expandStdin(stdin, values).ok).toBe(true)

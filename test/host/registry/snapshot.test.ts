@@ -141,8 +141,8 @@ describe("binding", () => {
         }),
       ),
     ])
-    const binding = registry.driver("d")?.bindings[0]
-    expect([binding?.argv?.elements.length, binding?.argv?.positionalFrom, binding?.stdin?.pieces.length]).toEqual([
+    const program = registry.driver("d")?.bindings[0]?.cli
+    expect([program?.argv.elements.length, program?.argv.positionalFrom, program?.stdin?.pieces.length]).toEqual([
       2, 2, 1,
     ])
   })

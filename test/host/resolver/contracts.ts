@@ -145,7 +145,7 @@ export const registered = (
   verifiedTags: contract.policyTags,
   bindings: contract.implements
     .filter((entry) => entry.tool === tool.id)
-    .map((implementation) => ({ tool, implementation })),
+    .map((implementation) => ({ tool, implementation, needs: [] })),
   ...over,
 })
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest"
 import type { RegisteredDriver } from "../../../src/host/registry/types.ts"
-import { compileArgv } from "../../../src/host/invoke/template.ts"
 import { resolve } from "../../../src/host/resolver/resolve.ts"
 import type {
   AuthStatus,
@@ -101,17 +100,11 @@ const showcase: readonly Case[] = [
 const dropsSeed = sketch("narrow", { entry: { dropInputs: ["seed"] } })
 const needsSeed = ((): RegisteredDriver => {
   const plain = sketch("needy", { cost: 0 })
-  const argv = compileArgv(
-    ["--n=${input.n}"],
-    { inputs: toolOf().inputs, mapping: { n: { from: "seed" } } },
-    { file: "f", path: "p" },
-  )
-  if (!argv.ok) throw new Error("template")
   return {
     ...plain,
     bindings: plain.bindings.map((each) => ({
       ...each,
-      argv: argv.program,
+      needs: [{ root: "input" as const, keys: ["n"] }],
       implementation: { ...each.implementation, mapping: { n: { from: "seed" } } },
     })),
   }

@@ -7,9 +7,8 @@
 import { basename, join, relative } from "node:path"
 import type { CliSandbox } from "../../manifest/types.ts"
 import type { Executables } from "../../sandbox/backend.ts"
-import type { Program } from "../registry/types.ts"
-import type { HostCore } from "./core.ts"
-import { inside } from "./seal-paths.ts"
+import { inside } from "./paths.ts"
+import type { Program } from "./program.ts"
 
 /** What a script's first line starts, under the names it uses. */
 export const interpretersOf = (program: Program): Record<string, string> =>
@@ -17,12 +16,12 @@ export const interpretersOf = (program: Program): Record<string, string> =>
 
 /** The program, its interpreters, and those of `exec.spawn` that are on this machine. */
 export const executablesFor = (
-  core: HostCore,
-  { program }: { readonly program: Program },
+  findProgram: (name: string) => Program | undefined,
+  program: Program,
   exec: CliSandbox["exec"],
 ): { executables: Executables; absent: readonly string[] } => {
   const names = exec.allow ? exec.spawn : []
-  const found = names.map((name) => [name, core.findProgram(name)] as const)
+  const found = names.map((name) => [name, findProgram(name)] as const)
   const spawn: Record<string, string> = {}
   Object.assign(spawn, interpretersOf(program))
   for (const [name, other] of found) {
@@ -42,5 +41,5 @@ export const executablesFor = (
 }
 
 /** Where the program is seen inside. */
-export const insidePath = ({ program }: { readonly program: Program }): string =>
+export const insidePath = (program: Program): string =>
   program.bundle === undefined ? program.found : join(inside.bundle, relative(program.bundle, program.path))

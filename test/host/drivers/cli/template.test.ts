@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { maxArgumentBytes, maxArgvBytes, maxArgvElements } from "../../../src/host/invoke/limits.ts"
+import { maxArgumentBytes, maxArgvBytes, maxArgvElements } from "../../../../src/host/invoke/limits.ts"
 import {
   type ArgvProgram,
   compileArgv,
@@ -8,8 +8,8 @@ import {
   expandArgv,
   expandStdin,
   type TemplateScope,
-} from "../../../src/host/invoke/template.ts"
-import type { JsonObject, JsonSchema } from "../../../src/manifest/types.ts"
+} from "../../../../src/host/drivers/cli/template.ts"
+import type { JsonObject, JsonSchema } from "../../../../src/manifest/types.ts"
 
 const inputs: JsonSchema = {
   type: "object",

@@ -5,7 +5,7 @@
  * code and a bounded tail of its error stream, a value the tail of what was said beside it. Outputs that the driver drops are not in the value.
  * Assumes: a plain exit; other endings are `error-map.ts`. Does not: validate against `outputs`, redact secrets.
  */
-import { cliOf } from "../../manifest/kinds/body.ts"
+import { cliOf } from "../../../manifest/kinds/body.ts"
 import type {
   CliOutput,
   DriverContract,
@@ -13,13 +13,13 @@ import type {
   JsonValue,
   OutputFormat,
   ToolContract,
-} from "../../manifest/types.ts"
-import type { Captured } from "../../sandbox/backend.ts"
+} from "../../../manifest/types.ts"
+import type { Captured } from "../../../sandbox/backend.ts"
 import { exitMeaning } from "./exit-code.ts"
-import type { Failure } from "../failure.ts"
-import { errorTailBytes } from "./limits.ts"
-import { decode, type ParsedOutput, parseOutput, truncationNote } from "./parse-output.ts"
-import { isObject } from "./schema-path.ts"
+import type { Failure } from "../../failure.ts"
+import { type ParsedOutput, parseOutput } from "./parse-output.ts"
+import { isObject } from "../../invoke/schema-path.ts"
+import { tail } from "../../invoke/stream-text.ts"
 
 export interface ExitedProgram {
   readonly exitCode: number
@@ -35,15 +35,6 @@ const pick = (stream: CliOutput["stream"], { stdout, stderr }: ExitedProgram): C
   bytes.set(stdout.bytes)
   bytes.set(stderr.bytes, stdout.bytes.length)
   return { bytes, truncated: stdout.truncated || stderr.truncated, total: stdout.total + stderr.total }
-}
-
-/** The end of a stream as text: at most `errorTailBytes`, from a whole character on. */
-export const tail = (stream: Captured): string => {
-  let start = Math.max(0, stream.bytes.length - errorTailBytes)
-  while (start > 0 && start < stream.bytes.length && ((stream.bytes[start] ?? 0) & 0xc0) === 0x80) start++
-  const { text } = decode({ ...stream, bytes: stream.bytes.subarray(start) })
-  const cut = start > 0 ? `[caisson: the first ${start} bytes are left out]\n` : ""
-  return stream.truncated ? `${cut}${text}\n[caisson: ${truncationNote(stream)}]` : `${cut}${text}`
 }
 
 const defaults: CliOutput = Object.freeze({

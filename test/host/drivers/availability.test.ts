@@ -2,18 +2,11 @@ import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, utimesSync, writ
 import { tmpdir } from "node:os"
 import path from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import {
-  type AvailabilityOptions,
-  createAvailability,
-  type VersionStore,
-} from "../../../src/host/registry/availability.ts"
-import { thisMachine } from "../../../src/host/registry/machine.ts"
-import type {
-  DriverAvailability,
-  ProbeRequest,
-  ProbeResult,
-  RegisteredDriver,
-} from "../../../src/host/registry/types.ts"
+import { type AvailabilityOptions, createAvailability } from "../../../src/host/drivers/availability.ts"
+import type { DriverAvailability } from "../../../src/host/drivers/kind.ts"
+import { thisMachine } from "../../../src/host/drivers/machine.ts"
+import type { ProbeRequest, ProbeResult, VersionStore } from "../../../src/host/drivers/version-check.ts"
+import type { RegisteredDriver } from "../../../src/host/registry/types.ts"
 import type { DriverContract, InstallMethod } from "../../../src/manifest/types.ts"
 import { bodyOf, cliDriverOf, driverOf, registered } from "../resolver/contracts.ts"
 
@@ -91,7 +84,7 @@ describe("availability", () => {
     ["a check that cannot be sealed is not run", () => jq(), { probe: answering({ ran: false, reason: "no user namespaces", fix: "enable them" }).probe }, /^tool_unavailable: .*could not be run: no user namespaces \[enable them\]$/],
     ["a refused driver has the registry's reason", () => ({ ...jq(), refusal: { code: "manifest_invalid", reason: "bad", fix: "mend" } }), {}, /^manifest_invalid: bad \[mend\]$/],
     ["an unusable driver has its reason", () => jq({ unusable: "no base_url" }), {}, /^tool_unavailable: no base_url/],
-    ["a kind that this host does not run is not available", () => registered(driverOf("x")), {}, /does not run drivers of kind http/],
+    ["a kind that this host does not run is not available", () => registered(driverOf("x")), {}, /does not run http drivers/],
     ["another operating system", () => jq({ requires: { os: ["darwin"], arch: [] } }), {}, /runs on darwin, and this is linux/],
     ["another processor", () => jq({ requires: { os: ["linux"], arch: ["arm64"] } }), {}, /runs on arm64, and this is x64/],
     ["the right machine", () => jq({ requires: { os: ["linux"], arch: ["x64"], minMemoryMb: 4096, minDiskMb: 100 } }), {}, /^available/],
@@ -142,10 +135,8 @@ describe("the version check", () => {
 
   it("takes variables from the sandbox's environment", async () => {
     const { asked, probe } = answering()
-    await checker({ probe, env: () => ({ HOME: "/home/sandbox" }) }).of(
-      jq({ versionCheck: { ...check, cmd: "jq ~/x" } }),
-    )
-    expect(asked[0]?.argv).toEqual(["jq", "/home/sandbox/x"])
+    await checker({ probe }).of(jq({ versionCheck: { ...check, cmd: "jq ~/x" } }))
+    expect(asked[0]?.argv).toEqual(["jq", "/home/tool/x"])
   })
 
   it("flags a command that needs a shell and lists what it may start", async () => {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest"
-import { exitMeaning } from "../../../src/host/invoke/exit-code.ts"
-import { callErrorOf } from "../../../src/host/failure.ts"
-import { outputFormat, withJsonFlag } from "../../../src/host/invoke/format.ts"
-import { errorTailBytes } from "../../../src/host/invoke/limits.ts"
-import { interpretOutput } from "../../../src/host/invoke/output.ts"
+import { exitMeaning } from "../../../../src/host/drivers/cli/exit-code.ts"
+import { callErrorOf } from "../../../../src/host/failure.ts"
+import { outputFormat, withJsonFlag } from "../../../../src/host/drivers/cli/format.ts"
+import { errorTailBytes } from "../../../../src/host/invoke/limits.ts"
+import { interpretOutput } from "../../../../src/host/drivers/cli/output.ts"
 import type {
   CliOutput,
   DriverContract,
@@ -11,9 +11,9 @@ import type {
   JsonSchema,
   JsonValue,
   OutputFormat,
-} from "../../../src/manifest/types.ts"
-import type { Captured } from "../../../src/sandbox/backend.ts"
-import { cliDriverOf } from "../resolver/contracts.ts"
+} from "../../../../src/manifest/types.ts"
+import type { Captured } from "../../../../src/sandbox/backend.ts"
+import { cliDriverOf } from "../../resolver/contracts.ts"
 
 const captured = (text: string | Uint8Array, total?: number): Captured => {
   const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text

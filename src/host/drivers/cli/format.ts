@@ -3,7 +3,7 @@
  *
  * Guarantees: pure; the flag never lands behind a literal `--`, where it would be a file name, and never twice.
  */
-import type { CliOutput, Implementation, JsonSchema, OutputFormat } from "../../manifest/types.ts"
+import type { CliOutput, Implementation, JsonSchema, OutputFormat } from "../../../manifest/types.ts"
 
 const wantsObject = (outputs: JsonSchema): boolean => outputs["type"] === "object"
 

@@ -7,12 +7,12 @@
  * Assumes: the input was validated against the contract and mapped to driver-side keys.
  * Does not: run anything, know a shell, or see a secret.
  */
-import type { Diagnostic, JsonObject, JsonValue } from "../../manifest/types.ts"
-import type { Failure } from "../failure.ts"
-import { maxArgumentBytes, maxArgvBytes, maxArgvElements } from "./limits.ts"
-import { isObject } from "./schema-path.ts"
+import type { Diagnostic, JsonObject, JsonValue } from "../../../manifest/types.ts"
+import type { Failure } from "../../failure.ts"
+import { maxArgumentBytes, maxArgvBytes, maxArgvElements } from "../../invoke/limits.ts"
+import { isObject } from "../../invoke/schema-path.ts"
 import { checkTemplate, type Element, type Piece, type TemplateScope, type ValuePiece } from "./template-check.ts"
-import { parseTemplate, pathText, type TemplatePath } from "../../manifest/template.ts"
+import { parseTemplate, pathText, type TemplatePath } from "../../../manifest/template.ts"
 
 export type { TemplateScope } from "./template-check.ts"
 

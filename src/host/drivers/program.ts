@@ -8,7 +8,28 @@
  */
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from "node:fs"
 import path from "node:path"
-import type { Program } from "./types.ts"
+
+/** A program found on this machine, and what starts it. */
+export interface Program {
+  /** the name it was asked for, for argv[0] */
+  readonly name: string
+  /** where the name leads before links are followed */
+  readonly found: string
+  /** absolute, without links */
+  readonly path: string
+  /** `#!` interpreters in the order the kernel starts them: absolute, without links (`env`, then what it starts) */
+  readonly interpreters: readonly string[]
+  /** the same as scripts name them, links not followed (`/bin/sh`): what has to be visible for the kernel to find them */
+  readonly called?: readonly string[]
+  /** set for a vendored program: the driver's folder, which must be visible (read-only) for it to run */
+  readonly bundle?: string
+  readonly identity: {
+    readonly mtimeMs: number
+    readonly ctimeMs: number
+    readonly ino: number
+    readonly size: number
+  }
+}
 
 export const systemFolders: readonly string[] = Object.freeze([
   "/usr/local/bin",

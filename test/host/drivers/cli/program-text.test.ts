@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
-import { bindDriver } from "../../../src/host/registry/bind.ts"
-import type { DriverContract, Diagnostic } from "../../../src/manifest/types.ts"
-import { cliDriverOf, entryOf, toolOf } from "../resolver/contracts.ts"
+import { bindDriver } from "../../../../src/host/registry/bind.ts"
+import type { DriverContract, Diagnostic } from "../../../../src/manifest/types.ts"
+import { cliDriverOf, entryOf, toolOf } from "../../resolver/contracts.ts"
 
 const tool = toolOf({
   inputs: {

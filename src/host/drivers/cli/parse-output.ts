@@ -6,12 +6,13 @@
  * Does not: validate against the contract's `outputs`.
  */
 import type * as Yaml from "yaml"
-import { onDemand } from "../../manifest/on-demand.ts"
-import type { JsonSchema, JsonValue, OutputFormat } from "../../manifest/types.ts"
-import type { Captured } from "../../sandbox/backend.ts"
-import type { Failure, Success } from "../failure.ts"
-import { largeBinaryBytes, maxOutputDepth } from "./limits.ts"
-import { isObject } from "./schema-path.ts"
+import { onDemand } from "../../../manifest/on-demand.ts"
+import type { JsonSchema, JsonValue, OutputFormat } from "../../../manifest/types.ts"
+import type { Captured } from "../../../sandbox/backend.ts"
+import type { Failure, Success } from "../../failure.ts"
+import { largeBinaryBytes, maxOutputDepth } from "../../invoke/limits.ts"
+import { isObject } from "../../invoke/schema-path.ts"
+import { decode, truncationNote } from "../../invoke/stream-text.ts"
 
 const yaml = onDemand<typeof Yaml>("yaml")
 
@@ -77,22 +78,6 @@ const parseYaml = (text: string): ParsedOutput => {
   }
   const problem = problemIn(value)
   return problem === undefined ? { ok: true, value: value as JsonValue, notes: [] } : parseFailed("yaml", problem)
-}
-
-export const truncationNote = (stream: Captured): string =>
-  `output cut: ${stream.bytes.length} of ${stream.total} bytes kept (limit: output)`
-
-/** Text of a capture; a character that the cap cut in two is left out. */
-export const decode = (stream: Captured): { readonly text: string; readonly valid: boolean } => {
-  const options = { stream: stream.truncated }
-  try {
-    return {
-      text: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(stream.bytes, options),
-      valid: true,
-    }
-  } catch {
-    return { text: new TextDecoder("utf-8", { ignoreBOM: true }).decode(stream.bytes, options), valid: false }
-  }
 }
 
 const property = (outputs: JsonSchema, key: string, type: string): boolean => {

@@ -4,7 +4,7 @@
  * Guarantees: exit code 1 alone never logs anyone out; it only asks for the completion check to be run.
  * Does not: change login state.
  */
-import type { AuthSpec } from "../../manifest/types.ts"
+import type { AuthSpec } from "../../../manifest/types.ts"
 
 export type ExpirySign = "none" | "expired" | "check-first"
 

@@ -4,10 +4,10 @@
  * Guarantees: a driver can only name codes that a tool may end with; a word that is none of them becomes the driver's
  * own `domain:code`, so that no program can make the host report a violation or a fault of its own.
  */
-import { cliOf } from "../../manifest/kinds/body.ts"
-import type { DriverContract } from "../../manifest/types.ts"
-import type { ReasonCode } from "../reasons.ts"
-import { isReasonCode } from "../failure.ts"
+import { cliOf } from "../../../manifest/kinds/body.ts"
+import type { DriverContract } from "../../../manifest/types.ts"
+import type { ReasonCode } from "../../reasons.ts"
+import { isReasonCode } from "../../failure.ts"
 
 /** Codes a program may claim by its exit code; the rest of the table is the host's to say. */
 const claimable: ReadonlySet<ReasonCode> = new Set<ReasonCode>([

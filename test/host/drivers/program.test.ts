@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, w
 import { tmpdir } from "node:os"
 import path from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { locateSystemProgram, locateVendoredProgram, systemFolders } from "../../../src/host/registry/program.ts"
+import { locateSystemProgram, locateVendoredProgram, systemFolders } from "../../../src/host/drivers/program.ts"
 
 let root = ""
 let bin = ""

@@ -6,9 +6,9 @@
  * free text (C-33: `--${input.x}` needs an `enum`, `const`, number or boolean in the contract).
  * Does not: see any value.
  */
-import type { Implementation, JsonSchema } from "../../manifest/types.ts"
-import { factsAt, type SchemaFacts } from "./schema-path.ts"
-import { type Filter, pathText, type TemplatePart, type TemplatePath } from "../../manifest/template.ts"
+import type { Implementation, JsonSchema } from "../../../manifest/types.ts"
+import { factsAt, type SchemaFacts } from "../../invoke/schema-path.ts"
+import { type Filter, pathText, type TemplatePart, type TemplatePath } from "../../../manifest/template.ts"
 
 /** What the templates of one `implements[]` entry can see. Templates name driver-side keys (C-34). */
 export interface TemplateScope {

@@ -1,0 +1,52 @@
+/**
+ * Whether a driver can serve calls on this machine, and if not, why and what to do.
+ *
+ * Guarantees: what holds for every kind is asked first (it registered, it can serve at all, this host runs its kind, the
+ * machine is one it runs on), then its kind. What is not known is unavailable.
+ * Does not: run anything, install (that is asked for by a person), judge login state.
+ */
+import type { DriverContract } from "../../manifest/types.ts"
+import type { ReasonCode } from "../reasons.ts"
+import type { DriverAvailability, Surroundings } from "./kind.ts"
+import { kindOf, unserved } from "./kinds.ts"
+import { type Machine, unmetRequirement } from "./machine.ts"
+import { systemFolders } from "./program.ts"
+import { createVersionChecks, type VersionCheckOptions } from "./version-check.ts"
+
+export interface AvailabilityOptions extends Omit<VersionCheckOptions, "folders"> {
+  readonly machine: Machine
+  readonly folders?: readonly string[]
+}
+
+/** A driver, and why it was refused when it was registered. */
+export interface Candidate {
+  readonly contract: DriverContract
+  readonly refusal?: { readonly code: ReasonCode; readonly reason: string; readonly fix: string }
+}
+
+export interface AvailabilityChecker {
+  of(driver: Candidate): Promise<DriverAvailability>
+}
+
+export const createAvailability = ({
+  machine,
+  folders = systemFolders,
+  ...checks
+}: AvailabilityOptions): AvailabilityChecker => {
+  const here: Surroundings = { folders, versions: createVersionChecks({ ...checks, folders }) }
+  const of = async ({ contract, refusal }: Candidate): Promise<DriverAvailability> => {
+    if (refusal !== undefined) return { available: false, ...refusal }
+    const cannot = (reason: string, fix: string): DriverAvailability => ({
+      available: false,
+      code: "tool_unavailable",
+      reason,
+      fix,
+    })
+    if (contract.unusable !== undefined) return cannot(contract.unusable, "run `caisson validate` on the driver")
+    const kind = kindOf(contract)
+    if (kind === undefined) return unserved(contract)
+    const unmet = unmetRequirement(contract, machine)
+    return unmet === undefined ? kind.available(contract, here) : cannot(unmet, "register a driver for this machine")
+  }
+  return Object.freeze({ of })
+}

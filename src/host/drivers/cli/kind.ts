@@ -1,0 +1,98 @@
+/**
+ * Kind cli (AIP-29): one program, started once for each call, without a shell.
+ *
+ * Guarantees: what it needs is what its manifest declares for the tool; the command line is built from compiled
+ * templates; how the program ended and what it wrote is read by the driver's own rules.
+ */
+import type { CliSpec, DriverContract } from "../../../manifest/types.ts"
+import type { Answer, DriverKindModule, KindCall, KindCommand, Needs } from "../kind.ts"
+import type { Program } from "../program.ts"
+import { executablesFor, insidePath } from "../programs.ts"
+import { bind } from "./bind.ts"
+import { unreadablePattern } from "./enforceable.ts"
+import { exitWord } from "./exit-code.ts"
+import { expirySign } from "./expiry.ts"
+import { outputFormat, withJsonFlag } from "./format.ts"
+import { available } from "./locate.ts"
+import { interpretOutput } from "./output.ts"
+import { expandArgv, expandStdin } from "./template.ts"
+
+const specOf = ({ id, body }: DriverContract): CliSpec => {
+  if (body.kind !== "cli") throw new TypeError(`${id} is of kind ${body.kind}, not cli`)
+  return body.cli
+}
+
+const programOf = ({ driver, program }: KindCall): Answer<Program> =>
+  program === undefined
+    ? {
+        ok: false,
+        code: "tool_unavailable",
+        message: `the program behind ${driver.key} is not there`,
+        details: { driver: driver.key },
+      }
+    : { ok: true, value: program }
+
+const needs: DriverKindModule["needs"] = (call, findProgram) => {
+  const program = programOf(call)
+  if (!program.ok) return program
+  const { contract } = call.driver
+  const { cli } = call.binding.implementation
+  const sandbox = cli?.sandbox ?? specOf(contract).sandbox
+  const { executables, absent } = executablesFor(findProgram, program.value, sandbox.exec)
+  const value: Needs = {
+    executables,
+    fs: sandbox.fs,
+    env: sandbox.env,
+    egress: cli?.egress ?? contract.egress,
+    tty: sandbox.tty.required,
+    notes: absent.length === 0 ? [] : [`exec.spawn names programs that are not on this machine: ${absent.join(", ")}`],
+  }
+  return { ok: true, value }
+}
+
+const command = (call: KindCall): Answer<KindCommand> => {
+  const program = programOf(call)
+  if (!program.ok) return program
+  const { binding, tool, input, context } = call
+  const { binArgs, output } = specOf(call.driver.contract)
+  const values = { input, context }
+  const expanded = binding.cli === undefined ? { ok: true as const, argv: [] } : expandArgv(binding.cli.argv, values)
+  if (!expanded.ok) return expanded
+  const stdin =
+    binding.cli?.stdin === undefined
+      ? { ok: true as const, bytes: new Uint8Array() }
+      : expandStdin(binding.cli.stdin, values)
+  if (!stdin.ok) return stdin
+  const format = outputFormat(output, binding.implementation.cli, tool.outputs)
+  const positionalFrom = binding.cli?.argv.positionalFrom ?? Number.POSITIVE_INFINITY
+  const own = withJsonFlag(expanded.argv, output, format, positionalFrom)
+  return { ok: true, value: { argv: [insidePath(program.value), ...binArgs, ...own], stdin: stdin.bytes, format } }
+}
+
+const read: DriverKindModule["read"] = ({ tool, driver, binding }, { format }, result) => {
+  const { key, contract } = driver
+  const outcome = interpretOutput({ tool, driver: contract, implementation: binding.implementation, format }, result)
+  const { exitCode } = result
+  if (outcome.ok || expirySign(contract.auth, exitCode, exitWord(contract, exitCode)) !== "expired") return outcome
+  return { ...outcome, code: "auth_required", message: `${key} is no longer signed in (exit ${exitCode})` }
+}
+
+export const cliKind: DriverKindModule = {
+  kind: "cli",
+  bringsTransforms: false,
+  bind: (driver, index, tool, implementation) => bind(driver, specOf(driver), index, tool, implementation),
+  unenforceable: (driver) => unreadablePattern(driver, specOf(driver)),
+  available: (driver, here) => available(driver, specOf(driver), here),
+  needs,
+  command,
+  outline: ({ driver, binding, program }) => [
+    program?.name ?? specOf(driver.contract).bin,
+    ...specOf(driver.contract).binArgs,
+    ...(binding.implementation.cli?.argv ?? []),
+  ],
+  read,
+  evidence: ({ binding }, { argv }) => ({
+    argv_template: [...(binding.implementation.cli?.argv ?? [])],
+    argv_count: argv.length,
+  }),
+}

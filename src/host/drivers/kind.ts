@@ -1,0 +1,112 @@
+/**
+ * The seam between a call and the kinds of drivers: all that a call, a route or a listing may know of a kind.
+ *
+ * Guarantees: a kind is asked the same questions in the same order whatever it is: does an entry hold against its
+ * contract, is what it runs there, what must be sealed, what is run, how is the result read, what goes into the receipt.
+ * It answers with plain data; what is sealed, run, judged and committed is decided by the call alone, so that no kind
+ * can widen anything.
+ */
+import type { EgressEntry } from "../../manifest/egress-entry.ts"
+import type { TemplatePath } from "../../manifest/template.ts"
+import type {
+  CliSandbox,
+  Diagnostic,
+  DriverContract,
+  DriverKind,
+  Implementation,
+  JsonObject,
+  OutputFormat,
+  ToolContract,
+} from "../../manifest/types.ts"
+import type { Captured, Executables } from "../../sandbox/backend.ts"
+import type { Failure, Success } from "../failure.ts"
+import type { Availability } from "../types.ts"
+import type { CliProgram } from "./cli/bind.ts"
+import type { Program } from "./program.ts"
+import type { VersionChecks } from "./version-check.ts"
+
+/** One `implements[]` entry that holds against one registered contract, compiled by its kind. */
+export interface Binding {
+  readonly tool: ToolContract
+  readonly implementation: Implementation
+  /** values without which no call can be made: the driver's names, where neither template nor contract has a default */
+  readonly needs: readonly TemplatePath[]
+  readonly cli?: CliProgram
+}
+
+export interface BoundEntry {
+  readonly binding: Binding
+  readonly diagnostics: readonly Diagnostic[]
+}
+
+export type DriverAvailability =
+  | (Extract<Availability, { available: true }> & { readonly program?: Program })
+  | Extract<Availability, { available: false }>
+
+/** What a kind may use to find out whether a driver can serve. */
+export interface Surroundings {
+  readonly folders: readonly string[]
+  readonly versions: VersionChecks
+}
+
+/** What a driver declares and this host has no control for. */
+export interface Unenforceable {
+  readonly control: string
+  readonly reason: string
+  readonly fix: string
+}
+
+/** A call as far as a kind has a say in it. */
+export interface KindCall {
+  readonly tool: ToolContract
+  readonly driver: { readonly key: string; readonly contract: DriverContract }
+  readonly binding: Binding
+  /** valid against the contract, under the driver's names (C-34) */
+  readonly input: JsonObject
+  readonly context: JsonObject
+  /** what `available` found; absent: the kind runs none of its own */
+  readonly program?: Program
+}
+
+/** What must be in the sandbox, in the manifest's own words; never more than the driver declares for this tool. */
+export interface Needs {
+  readonly executables: Executables
+  readonly fs: CliSandbox["fs"]
+  readonly env: CliSandbox["env"]
+  readonly egress: readonly EgressEntry[]
+  readonly tty: boolean
+  readonly notes: readonly string[]
+}
+
+/** What is run in it. */
+export interface KindCommand {
+  readonly argv: readonly string[]
+  readonly stdin: Uint8Array
+  /** what its result is read as */
+  readonly format: OutputFormat
+}
+
+/** A program that ended by itself. */
+export interface KindResult {
+  readonly exitCode: number
+  readonly stdout: Captured
+  readonly stderr: Captured
+}
+
+export type Answer<T> = { readonly ok: true; readonly value: T } | Failure
+
+export interface DriverKindModule {
+  readonly kind: DriverKind
+  /** may its code bring transforms that this host does not know? */
+  readonly bringsTransforms: boolean
+  bind(driver: DriverContract, index: number, tool: ToolContract, implementation: Implementation): BoundEntry
+  unenforceable(driver: DriverContract): Unenforceable | undefined
+  available(driver: DriverContract, here: Surroundings): Promise<DriverAvailability>
+  needs(call: KindCall, findProgram: (name: string) => Program | undefined): Answer<Needs>
+  command(call: KindCall): Answer<KindCommand>
+  /** the command as the driver writes it, for a call whose input is not there yet */
+  outline(call: KindCall): readonly string[]
+  read(call: KindCall, command: KindCommand, result: KindResult): Success | Failure
+  /** what the receipt says of the command beside what it says of every call; never a value */
+  evidence(call: KindCall, command: KindCommand): JsonObject
+}
