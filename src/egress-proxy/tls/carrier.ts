@@ -23,12 +23,13 @@ export interface Meter {
 }
 export const unmetered: Meter = { out: () => true, in: () => true }
 
-/** records in one portion, and what one costs, counted in bytes */
+/** records in one portion, after how many bytes none is added, and what a record costs beside its bytes */
 const portionRecords = 16
+const portionBytes = 8_192
 const recordCost = 1_024
 
 export function carrierOf(socket: Socket, meter: Meter, turns: Turns): Duplex {
-  const portionsOf = createRecordCutter(portionRecords)
+  const portionsOf = createRecordCutter(portionRecords, portionBytes)
   let passing = false
   /** told while the last of what came before it is being passed on */
   let ended = false
@@ -54,7 +55,7 @@ export function carrierOf(socket: Socket, meter: Meter, turns: Turns): Duplex {
   const pass = async (chunk: Buffer): Promise<void> => {
     let wanted = true
     for (const { bytes, records } of portionsOf(chunk)) {
-      await turns.next(records * recordCost)
+      await turns.next(records * recordCost + bytes.length)
       if (stream.destroyed) return
       wanted = stream.push(bytes)
     }

@@ -1,7 +1,8 @@
 /**
  * Cuts a stream of TLS records into portions of a few records each, however it arrives.
  *
- * Guarantees: every byte once, in order; no portion has more than `most` beginnings of records. What a record costs has
+ * Guarantees: every byte once, in order; no portion has more than `most` beginnings of records, or goes on with another
+ * record once it has `enough` bytes: what is in them may be small pieces too. What a record costs has
  * little to do with its length: one of 27 bytes can have all keys of a connection made anew, without a byte for
  * whoever reads above it.
  * Does not: look into records, or mind what are none: the one that ends TLS does.
@@ -13,7 +14,7 @@ export interface Portion {
 
 const headerBytes = 5
 
-export function createRecordCutter(most: number): (chunk: Buffer) => readonly Portion[] {
+export function createRecordCutter(most: number, enough: number): (chunk: Buffer) => readonly Portion[] {
   /** of the record's header that are known, and its last two */
   let known = 0
   let length = 0
@@ -39,7 +40,7 @@ export function createRecordCutter(most: number): (chunk: Buffer) => readonly Po
     let [from, records] = [0, 0]
     for (let at = 0; at < chunk.length; ) {
       if (known === 0) {
-        if (records === most) {
+        if (records === most || at - from >= enough) {
           portions.push({ bytes: chunk.subarray(from, at), records })
           ;[from, records] = [at, 0]
         }
