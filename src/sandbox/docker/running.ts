@@ -66,11 +66,7 @@ export class Running implements RunningSandbox {
     this.exited.catch(() => undefined)
   }
   signal(name: NodeJS.Signals): void {
-    void signalProgram(
-      name,
-      () => this.#options.parked.pid,
-      () => this.#over,
-    ).catch(() => undefined)
+    void signalProgram(name, { first: () => this.#options.parked.pid, over: () => this.#over }).catch(() => undefined)
   }
   stop(ending: Ending): void {
     this.#options.stopped.abort(ending)

@@ -18,7 +18,7 @@ import { signalProgram } from "../process/signal.ts"
 import { SEATS } from "./limits.ts"
 import { openPremises, type Premises } from "./premises.ts"
 import type { LauncherFacts, LauncherOptions, PrepareAnswer, Refusal, Request, RunAnswer } from "./protocol.ts"
-import { sealedRun } from "./sealed-run.ts"
+import { bwrapPath, sealedRun } from "./sealed-run.ts"
 import { type OfferedSeat, Seats, type SeatsOptions } from "./seats.ts"
 
 interface Sandbox {
@@ -163,11 +163,8 @@ export class Sandboxes {
   signal(id: number, name: NodeJS.Signals): void {
     const sandbox = this.#sandboxes.get(id)
     if (sandbox === undefined) return
-    void signalProgram(
-      name,
-      () => sandbox.first,
-      () => sandbox.over === true,
-    ).catch(() => undefined)
+    const target = { first: () => sandbox.first, over: () => sandbox.over === true, starter: bwrapPath }
+    void signalProgram(name, target).catch(() => undefined)
   }
 
   stop(id: number, ending: Ending): void {

@@ -4,7 +4,7 @@
  * Guarantees: reaches the process that was the program's when it was looked up, or none: numbers used again do not count.
  * A program that is not there yet is waited for as long as its run goes on.
  */
-import { closeSync, readdirSync, readFileSync } from "node:fs"
+import { closeSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { constants } from "node:os"
 import { setTimeout as delay } from "node:timers/promises"
 import { pidfdOpen, pidfdSignal, SyscallError } from "../../linux/syscalls.ts"
@@ -49,15 +49,30 @@ const deliver = (pid: number, first: number, signal: number): void => {
   }
 }
 
-/** `first`: its number, once it is known. `over`: the run has ended. */
-export const signalProgram = async (
-  name: NodeJS.Signals,
-  first: () => number | undefined,
-  over: () => boolean,
-): Promise<void> => {
+/** Does it still run the code of whoever starts the program? */
+const isStarter = (pid: number, starter: string | undefined): boolean => {
+  if (starter === undefined) return false
+  try {
+    return readlinkSync(`/proc/${pid}/exe`) === starter
+  } catch {
+    return false
+  }
+}
+
+export interface SignalTarget {
+  /** number of the first process, once it is known */
+  readonly first: () => number | undefined
+  /** the run has ended */
+  readonly over: () => boolean
+  /** whoever runs this is not the program yet */
+  readonly starter?: string
+}
+
+export const signalProgram = async (name: NodeJS.Signals, { first, over, starter }: SignalTarget): Promise<void> => {
   while (!over()) {
     const above = first()
-    const program = above === undefined ? undefined : programBelow(above)
+    const found = above === undefined ? undefined : programBelow(above)
+    const program = found === undefined || isStarter(found, starter) ? undefined : found
     if (above !== undefined && program !== undefined) return deliver(program, above, constants.signals[name])
     await delay(TREE.lookMs)
   }
