@@ -22,6 +22,8 @@ export interface CallFacts extends Deed {
   readonly asked: string
   /** real path of the workspace */
   readonly workspace: string
+  /** the workspace, as the caller named it */
+  readonly named: string
   readonly plan: boolean
   /** a yes came with the call */
   readonly approved: boolean
@@ -162,11 +164,12 @@ const rulesOf = (policy: AccessPolicy, deed: Deed): readonly GovernanceRule[] =>
   ...matchingRules(policy, deed),
 ]
 
-const ask = (message: string, details: JsonObject): Failure => ({
+const ask = (message: string, details: JsonObject, mayGrant: boolean): Failure => ({
   ok: false,
   code: "approval_required",
   message,
-  details,
+  details: mayGrant ? details : { ...details, approver: "another person" },
+  ...(mayGrant ? {} : { hint: "ask somebody whose approval counts for it; the caller's own does not" }),
 })
 
 /** Would a yes of this person release what the call asks approval for? */
@@ -194,26 +197,31 @@ const approvalFor = (policy: AccessPolicy, caller: Caller, call: CallFacts): App
   }
   if (granted || beforehand) return approval
   const outside = mutatesOutside(tool)
-  const whose = mayGrant ? {} : { approver: "another person" }
   if (rank === 2 && (!plan || outside.length > 0))
-    return ask("every call of this tool needs a person's approval", {
-      approval: approval.class,
-      mutates: tool.mutates.map((scope) => scope.text),
-      ...whose,
-    })
+    return ask(
+      "every call of this tool needs a person's approval",
+      {
+        approval: approval.class,
+        mutates: tool.mutates.map((scope) => scope.text),
+      },
+      mayGrant,
+    )
   if (rank === 1 && outside.length > 0)
-    return ask(`this tool changes things outside the workspace, which cannot be undone: ${outside.join(", ")}`, {
-      approval: approval.class,
-      mutates: outside,
-      ...whose,
-    })
+    return ask(
+      `this tool changes things outside the workspace, which cannot be undone: ${outside.join(", ")}`,
+      {
+        approval: approval.class,
+        mutates: outside,
+      },
+      mayGrant,
+    )
   return approval
 }
 
 export const decide = (policy: AccessPolicy, caller: Caller, call: CallFacts): Verdict => {
   const barred = mayCall(caller)
   if (barred !== undefined) return barred
-  if (!isAllowedFolder(call.workspace, caller.workspaces, policy.workspaces)) return noSuchFolder(call.workspace)
+  if (!isAllowedFolder(call.workspace, caller.workspaces, policy.workspaces)) return noSuchFolder(call.named)
   const permission = mayUse(policy, caller, call, call.now)
   if (!permission.ok) return refusalTo(caller, permission, noSuchTool(call.asked))
   const approval = approvalFor(policy, caller, call)

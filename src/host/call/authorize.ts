@@ -1,6 +1,7 @@
 /**
  * Step 2: may this call be made, and who has to say yes? What the call is, put to `access/decide.ts`.
  */
+import { resolve } from "node:path"
 import { decide } from "../access/decide.ts"
 import { accessPolicyOf } from "../access/policy.ts"
 import type { HostCore } from "./core.ts"
@@ -14,6 +15,7 @@ export const authorize = (core: HostCore, admitted: Admitted, beforehand = false
     tool,
     ...(action === undefined ? {} : { action }),
     workspace,
+    named: resolve(request.workspace ?? "."),
     plan,
     approved,
     beforehand,

@@ -19,6 +19,7 @@ const facts = (change: Partial<CallFacts> = {}): CallFacts => ({
   asked: "notes.append",
   tool: toolOf(),
   workspace: "/srv/ana/notes",
+  named: "/srv/ana/notes",
   plan: false,
   approved: false,
   beforehand: false,
@@ -38,7 +39,7 @@ describe("decide", () => {
 
   // Each case breaks its own rule and all that come after it: the first one decides.
   const closed: AccessPolicy = { ...open, grants: [policyOf()], rules: [ruleOf({ decision: "deny" })] }
-  const elsewhere = facts({ tool: always, workspace: "/srv/bob" })
+  const elsewhere = facts({ tool: always, workspace: "/srv/bob", named: "/srv/ana/link" })
   const here = facts({ tool: always })
   const granted = policyOf({
     grants: [
@@ -50,7 +51,7 @@ describe("decide", () => {
   it.each<[string, AccessPolicy, Caller, CallFacts, object]>([
     ["who acts", closed, { ...ana, roles: [], user: "bob" }, elsewhere, { code: "unauthorised", message: "this caller may not make calls" }],
     ["for whom", closed, { ...ana, user: "bob" }, elsewhere, { code: "unauthorised", message: "this caller may not act for another user" }],
-    ["the resource", closed, ana, elsewhere, { code: "not_found", message: "there is no folder /srv/bob to use as the workspace" }],
+    ["the resource", closed, ana, elsewhere, { code: "not_found", message: "there is no folder /srv/ana/link to use as the workspace" }],
     ["the operator's roots", { ...closed, workspaces: ["/srv/bob"] }, ana, here, { code: "not_found" }],
     ["the permission", closed, ana, here, { code: "not_found", message: "there is no tool notes.append" }],
     ["the permission, as its operator hears it", closed, operator, here, { code: "unauthorised", details: { reason: "no-grant" } }],

@@ -162,6 +162,14 @@ describe("a caller who may not use a folder", () => {
     [
       "a link of its own to a folder of another",
       "work/ana/out",
+      () => {
+        mkdirSync(join(folder, "work/bob"))
+        symlinkSync(join(folder, "work/bob"), join(folder, "work/ana/out"))
+      },
+    ],
+    [
+      "a link of its own to what holds the data",
+      "work/ana/out",
       () => symlinkSync(folder, join(folder, "work/ana/out")),
     ],
     ["a file of its own", "work/ana/file", () => put("work/ana/file", "")],
