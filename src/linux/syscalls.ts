@@ -273,6 +273,20 @@ export const syncfs = (fd: number): void => {
   call("syncfs", "", fd)
 }
 
+type Apart = { async(fd: number, done: (error: unknown, result: number) => void): void }
+/** The same on a thread of its own: a slow disk may take seconds over it. */
+export const syncfsApart = async (fd: number): Promise<void> => {
+  const result = await new Promise<number>((resolve, reject) => {
+    ;(native("syncfs") as unknown as Apart).async(fd, (error, answer) =>
+      error === null || error === undefined ? resolve(answer) : reject(error as Error),
+    )
+  })
+  if (result >= 0) return
+  // What went wrong is known on the thread that asked, and told once: it is asked again for the name alone.
+  syncfs(fd)
+  throw new SyscallError("syncfs", koffi.os.errno["EIO"] ?? 5, "")
+}
+
 /** The file system's own name for what a descriptor refers to, its type byte first; undefined where it has none. */
 export const fileHandle = (fd: number): Buffer | undefined => {
   const MAX_HANDLE = 128

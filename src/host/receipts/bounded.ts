@@ -8,7 +8,7 @@
 import { createHash } from "node:crypto"
 import { type Digest, digestOf, jcs } from "../../manifest/digest.ts"
 import type { JsonObject, JsonValue } from "../../manifest/types.ts"
-import { Breath } from "../../sandbox/effects/breath.ts"
+import { takingTurns } from "../../sandbox/effects/breath.ts"
 
 /** Kept free beside each row: for a comma, and for what is only known when the call has ended (`"committed":false`). */
 const ROOM = 24
@@ -26,7 +26,7 @@ export const boundedRows = async <T>(
   mostBytes: number,
   mostRows = Number.POSITIVE_INFINITY,
 ): Promise<BoundedRows> => {
-  const breath = new Breath(Number.POSITIVE_INFINITY, () => new Error("never"))
+  const breath = takingTurns()
   const hash = createHash("sha256")
   const rows: JsonObject[] = []
   let bytes = 0

@@ -29,3 +29,6 @@ export class Breath {
     })
   }
 }
+
+/** Work that has no end of its own to keep, and lets others go on all the same. */
+export const takingTurns = (): Breath => new Breath(Number.POSITIVE_INFINITY, () => new Error("never"))

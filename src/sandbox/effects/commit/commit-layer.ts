@@ -6,6 +6,7 @@
  * underneath since the call began is overwritten: that is a `conflict`, and nothing is committed (`check.ts` says what
  * can be told). No symlink is ever followed. Effects marked `refused` make the whole commit fail. All goes to the folder
  * that is held open; if its path leads elsewhere by now, nothing is committed.
+ * Takes turns with other work of the process, however much there is to write.
  * Assumes: the writers of the layer are dead, the write set is the one read from it, and only paths that passed
  * judgement are in it or pass `only`. Readers at work during the commit may see some entries new and others old, each
  * whole; a program that holds an old file open and writes to it after the check writes to the old file.
@@ -13,8 +14,9 @@
 import { closeSync, fstatSync, lstatSync, type BigIntStats } from "node:fs"
 import type { CommitResult } from "../../terms.ts"
 import { FolderReplaced, folderKey, isStillThere, openFolder, type OpenFolder } from "../../folder.ts"
-import { syncfs } from "../../../linux/syscalls.ts"
+import { syncfsApart } from "../../../linux/syscalls.ts"
 import { entry, lstatIn, withDir } from "../beneath.ts"
+import { takingTurns } from "../breath.ts"
 import { baseOf, below, displayName, parentOf } from "../names.ts"
 import type { WriteSet } from "../types.ts"
 import { readAttributes, type Xattrs, type XattrPrefix } from "../xattrs.ts"
@@ -96,7 +98,12 @@ const commitLocked = async (
   const since = BigInt(options.since.sinceNs)
   const looking = { root, upper: options.upper, prefix: options.xattrPrefix, since }
   const moved = movedFolders(looking)
-  const checked = moves.map((move) => check(move, looking, moved))
+  const turns = takingTurns()
+  const checked: Checked[] = []
+  for (const move of moves) {
+    await turns.take()
+    checked.push(check(move, looking, moved))
+  }
   const conflicts = [
     ...(options.base === undefined ? [] : changedSince(root, options.writeSet.effects, options.base)),
     ...checked.filter((item) => item.conflict).map((item) => displayName(item.move.path)),
@@ -120,7 +127,7 @@ const commitLocked = async (
       ...(options.name === undefined ? {} : { name: options.name }),
     }
     failpoint("staged")
-    if (many) syncfs(root)
+    if (many) await syncfsApart(root)
     tellingAt(DATA_FOLDER, () => transaction.write(journal))
   } catch (error) {
     transaction.clean()
@@ -129,10 +136,11 @@ const commitLocked = async (
   try {
     failpoint("journal")
     for (const operation of journal.operations) {
+      await turns.take()
       tellingAt(operation.path, () => apply(operation, { root, staging, since, failpoint }))
       failpoint("applied")
     }
-    if (journal.operations.length > MANY) syncfs(root)
+    if (journal.operations.length > MANY) await syncfsApart(root)
     else syncParents(root, journal.operations)
     failpoint("synced")
     transaction.finish()
@@ -190,7 +198,9 @@ const prepare = async (
 ): Promise<Operation[]> => {
   const owners = layerOwners(fstatSync(root), options.upper)
   const operations: Operation[] = []
+  const turns = takingTurns()
   for (const [slot, { move, was, parent }] of checked.entries()) {
+    await turns.take()
     const path = displayName(move.path)
     if (move.kind === "remove" && was !== undefined) operations.push({ kind: "remove", path, slot, was: identify(was) })
     else if (move.kind === "attributes" && was !== undefined && isAlone(was) && owners.keeps(move.path, was))

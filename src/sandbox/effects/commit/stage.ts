@@ -34,6 +34,7 @@ import {
   utimensat,
 } from "../../../linux/syscalls.ts"
 import { errorCode, lstatIn, openDir, withDir } from "../beneath.ts"
+import { takingTurns } from "../breath.ts"
 import { baseOf, below, fromBuffer, parentOf, toNative, type BytePath } from "../names.ts"
 import { readAttributes, type XattrPrefix } from "../xattrs.ts"
 import type { Place } from "./moves.ts"
@@ -69,7 +70,9 @@ export class Stage {
     const top = content[0]
     if (top === undefined) return
     const folders: { from: Buffer; to: BytePath; stats: BigIntStats }[] = []
+    const turns = takingTurns()
     for (const path of content) {
+      await turns.take()
       const from = below(this.#upper, path)
       const to = (slot.name + path.slice(top.length)) as BytePath
       const stats = lstatSync(from, { bigint: true })
