@@ -52,6 +52,15 @@ export interface RetryRule {
   readonly initialMs: number
 }
 
+/** A file or folder of the workspace that a tool gets or gives; tokens such as `<runId>` stand in its path. */
+export interface FileContract {
+  readonly path: string
+  readonly mode: "ro" | "rw"
+  readonly contentType?: string
+}
+/** By the name of the folder that it is found in. */
+export type FileContracts = Readonly<Record<string, FileContract>>
+
 export interface ToolContract {
   readonly kind: "tool"
   readonly id: string
@@ -80,9 +89,9 @@ export interface ToolContract {
   readonly driverConstraints: { readonly forbid: readonly DriverKind[]; readonly requireKind: readonly DriverKind[] }
   /** the ACTION this tool carries out, as written: an id, perhaps with `@major` */
   readonly implements?: string
-  /** AIP-16 file contracts, as written */
-  readonly inputsFiles?: JsonObject
-  readonly outputsFiles?: JsonObject
+  /** AIP-16 file contracts */
+  readonly inputsFiles?: FileContracts
+  readonly outputsFiles?: FileContracts
   readonly tags: readonly string[]
   readonly examples: readonly {
     readonly name: string

@@ -25,6 +25,7 @@ import {
   text,
   texts,
 } from "./fields.ts"
+import { readFileContracts } from "./file-contract.ts"
 import { deepFreeze } from "./freeze.ts"
 import { compileSchema } from "./json-schema.ts"
 import { parseMutates } from "./mutates.ts"
@@ -165,8 +166,8 @@ export function readTool(
       requireKind: texts(constraints, "require_kind") as readonly DriverKind[],
     },
     implements: implementsRef,
-    inputsFiles: optionalObject(front, "inputsFiles"),
-    outputsFiles: optionalObject(front, "outputsFiles"),
+    inputsFiles: readFileContracts(front, "inputsFiles", context),
+    outputsFiles: readFileContracts(front, "outputsFiles", context),
     tags: texts(front, "tags"),
     examples: objects(front, "examples").map((e) =>
       defined({ name: text(e, "name"), input: object(e, "input"), output: e["output"], note: optionalText(e, "note") }),

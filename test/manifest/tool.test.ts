@@ -145,8 +145,24 @@ describe("TOOL.md", () => {
     for (const mode of ["strict", "compat"] as const)
       expect(asTool(load("TOOL.md", front, mode))).toMatchObject({
         implements: "a:b",
-        inputsFiles: { in: { path: "x" } },
+        inputsFiles: { in: { path: "x", mode: "ro" } },
+        outputsFiles: { out: { path: "y", mode: "rw" } },
       })
+  })
+
+  it.each([
+    ["a file outside", "inputsFiles: { in: { path: /etc/passwd } }", "path-escape @ inputsFiles.in.path"],
+    ["a file that climbs", "inputsFiles: { in: { path: a/../../b } }", "path-escape @ inputsFiles.in.path"],
+    [
+      "a file that climbs by a token",
+      'outputsFiles: { o: { path: "<runId>/../../b" } }',
+      "path-escape @ outputsFiles.o.path",
+    ],
+    ["a file with an end of line", 'outputsFiles: { o: { path: "a\\nb" } }', "path-escape @ outputsFiles.o.path"],
+    ["a folder that climbs", 'inputsFiles: { "..": { path: x } }', 'bad-value @ inputsFiles[".."]'],
+    ["a folder in another", 'inputsFiles: { "a/b": { path: x } }', 'bad-value @ inputsFiles["a/b"]'],
+  ])("refuses %s", (_what, extra, expected) => {
+    expect(errors(load("TOOL.md", toolFront(extra)))).toEqual([expected])
   })
 
   it("does not depend on the order of keys or on the body for its digest", () => {
