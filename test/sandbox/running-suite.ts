@@ -1,7 +1,7 @@
 /** What a program that runs while you watch is held to, on any backend. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, readdirSync, readFileSync, realpathSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url"
 import { expect, test } from "vitest"
 import type { Ending, Job, RunningSandbox, SandboxBackend } from "../../src/sandbox/backend.ts"
 import { jobOf, shapeOf } from "../../src/sandbox/profile.ts"
+import { testNeeding } from "../support/needing.ts"
 import { commandOf, type ProfileOverrides, profileOf, until } from "../support/sealed.ts"
 
 /** What Linux gives a pipe, and what a stream of Node's takes in one go. */
@@ -265,8 +266,9 @@ os._exit(9)`
     expect(await endOf(running)).toMatchObject({ by: "exit" })
   })
 
-  test.runIf(readdirSync("/usr/bin").includes("top"))(
+  testNeeding(
     "top draws its screen again when that grows, and quits when told",
+    existsSync("/usr/bin/top") ? undefined : "top is not there: apt-get install procps",
     async () => {
       const { running } = await begin(["/usr/bin/top", "-d", "1"], { stdio: terminal, ...interactive })
       const screen = screenOf(running.stdout)
