@@ -48,8 +48,24 @@ export const beforeCalls: TemplateRules = {
   },
 }
 
+const BARE = /\$\{\s*(?!(?:input|context|secrets)\b)([A-Za-z_][\w-]*)\s*(?=[|}])/g
+
+/** `${aspect}`: a name alone is an input's, in compat mode; whether there is one is seen when the driver is bound. */
+function settleBareNames(text: string, path: string, context: Context): string {
+  if (context.mode === "strict" || text.length > limits.templateLength) return text
+  const settled = text.replaceAll(BARE, "${input.$1 ")
+  if (settled !== text)
+    context.report.lenient(
+      "template-bare-name",
+      path,
+      `\`${shown(text)}\` names no source of values; read as \`${shown(settled)}\``,
+      "write `${input.NAME}`",
+    )
+  return settled
+}
+
 export function readTemplate(text: string, path: string, rules: TemplateRules, context: Context): Template {
-  const parsed = parseTemplate(text)
+  const parsed = parseTemplate(settleBareNames(text, path, context))
   if (!parsed.ok) {
     context.report.error("template-syntax", path, `\`${shown(text)}\`: ${parsed.message}`, parsed.fix)
     return { text, parts: [] }

@@ -49,6 +49,7 @@ export interface HttpCall {
   readonly method: HttpMethod
   readonly headers: readonly HttpHeader[]
   readonly query: readonly { readonly name: string; readonly value: TemplateTree }[]
+  /** absent: the input itself, as JSON; a GET has none */
   readonly body?: TemplateTree
   /** what of the response is the result */
   readonly extract: ExtractPath

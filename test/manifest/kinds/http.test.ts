@@ -89,6 +89,25 @@ describe("an http driver", () => {
       idempotencyKeyHeader: "idempotency-key",
     })
   })
+  it("reads a name alone as an input in compat mode, and refuses it in strict mode", () => {
+    const written = front('endpoint: /x, body_template: { size: "${ q | default(1) }", home: "a${HOME}" }')
+    expect(warnings(load("DRIVER.md", written))).toEqual([
+      "template-bare-name @ implements[0].metadata.http.body_template.size",
+      "template-bare-name @ implements[0].metadata.http.body_template.home",
+    ])
+    expect(asDriver(load("DRIVER.md", written)).implements[0]?.http?.body).toMatchObject({
+      entries: [
+        {
+          value: {
+            text: "${ q | default(1) }",
+            parts: [{ path: { root: "input", keys: ["q"] }, filters: [{ name: "default" }] }],
+          },
+        },
+        { value: { parts: [{ text: "a" }, { path: { root: "input", keys: ["HOME"] } }] } },
+      ],
+    })
+    expect(errors(load("DRIVER.md", written, "strict"))).toHaveLength(2)
+  })
   it("takes a path without its slash", () => {
     expect(call("endpoint: items")?.endpoint.text).toBe("/items")
     expect(call("endpoint: items")).toMatchObject({ method: "POST", headers: [], query: [], extract: [] })
