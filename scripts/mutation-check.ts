@@ -4,10 +4,10 @@
  * A rule that no case holds could be deleted without anyone noticing; this script fails when there is one.
  * Run: node scripts/mutation-check.ts
  */
-import { hostRules, nameRules } from "../src/egress-proxy/authority.ts"
+import { hostRules, nameRules } from "../src/egress-proxy/policy/authority.ts"
 import { framingRules } from "../src/egress-proxy/http/framing.ts"
 import { headerRules, headRules, requestLineRules } from "../src/egress-proxy/http/head.ts"
-import { standaloneRules } from "../src/egress-proxy/rules.ts"
+import { standaloneRules } from "../src/egress-proxy/policy/rules.ts"
 import { type EgressCase, egressCases } from "../test/corpus/egress-cases.ts"
 import { faultsOnWire, judgePure, runOnWire } from "../test/corpus/egress-runner.ts"
 

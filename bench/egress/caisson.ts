@@ -11,7 +11,7 @@ const proxy = await createProxyWith(
     services: { "origin.bench": { address: "127.0.0.1", port: Number(origin) } },
     listen: "127.0.0.1:0",
   },
-  { lanes: how !== "sockets" },
+  { bare: how !== "sockets" },
 )
 process.send?.(proxy.port)
 process.once("disconnect", () => process.exit())

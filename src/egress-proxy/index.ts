@@ -7,13 +7,13 @@ export {
   type ProxyChannel,
   type ProxyCounters,
 } from "./proxy.ts"
-export type { Listen, PolicyInput } from "./options.ts"
-export { PolicyError } from "./policy.ts"
-export { type Reason, type ReasonClass, type ReasonCode, reasons } from "./reasons.ts"
-export { type Explained, explainDenial, namedDenial, type Stopped } from "./explain.ts"
-export { defaultBudgets } from "./budgets.ts"
+export type { Listen, PolicyInput } from "./policy/options.ts"
+export { PolicyError } from "./policy/compile.ts"
+export { type Reason, type ReasonClass, type ReasonCode, reasons } from "./policy/reasons.ts"
+export { type Explained, explainDenial, namedDenial, type Stopped } from "./policy/explain.ts"
+export { defaultBudgets } from "./policy/budgets.ts"
 export { defaultLimits, type ProxyLimits } from "./limits.ts"
-export type { Denial, VerdictLogger } from "./verdict-log.ts"
+export type { Denial, VerdictLogger } from "./policy/verdict-log.ts"
 export type {
   Dial,
   EgressBudgets,

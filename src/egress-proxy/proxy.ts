@@ -7,29 +7,29 @@
  */
 import type { Socket as UdpSocket } from "node:dgram"
 import type { Server } from "node:net"
-import type { ByteSource } from "./byte-source.ts"
-import { systemDial } from "./connector.ts"
-import { serveDnsTcp, serveDnsUdp } from "./dns.ts"
+import type { ByteSource } from "./connection/byte-source.ts"
+import { systemDial } from "./dial/connector.ts"
+import { serveDnsTcp, serveDnsUdp } from "./serve/dns.ts"
 import { createSyntheticAddresses, type SyntheticAddresses } from "./dns/synthetic.ts"
-import { attempt } from "./boundary.ts"
-import { abort, descriptorOf } from "./endpoint.ts"
-import { createGate, type Gate } from "./gate.ts"
-import { acceptFrom } from "./accept.ts"
-import { dialLine } from "./lane/dial.ts"
-import { handles, listeningHandle } from "./handles.ts"
-import { serveConnection } from "./connection.ts"
-import { Crowd } from "./crowd.ts"
-import { listen } from "./listener.ts"
+import { attempt } from "./connection/boundary.ts"
+import { abort, descriptorOf } from "./connection/endpoint.ts"
+import { createGate, type Gate } from "./dial/gate.ts"
+import { acceptFrom } from "./connection/accept.ts"
+import { dialBare } from "./dial/dial-bare.ts"
+import { handles, listeningHandle } from "./connection/handles.ts"
+import { serveConnection } from "./serve/connection.ts"
+import { Crowd } from "./serve/crowd.ts"
+import { listen } from "./serve/listener.ts"
 import { defaultLimits, type ProxyLimits, processConnections, processPace, sandboxLimits } from "./limits.ts"
-import { type Listen, type PolicyInput, policyFrom } from "./options.ts"
-import { compilePolicy, type CompileContext, PolicyError } from "./policy.ts"
+import { type Listen, type PolicyInput, policyFrom } from "./policy/options.ts"
+import { compilePolicy, type CompileContext, PolicyError } from "./policy/compile.ts"
 import type { Interceptor } from "./tls/authority.ts"
-import { systemResolve } from "./resolve.ts"
-import { whoseAddress } from "./self.ts"
-import { serveTransparent } from "./transparent.ts"
-import { createDoor } from "./turn-away.ts"
+import { systemResolve } from "./dial/resolve.ts"
+import { whoseAddress } from "./policy/self.ts"
+import { serveTransparent } from "./serve/transparent.ts"
+import { createDoor } from "./serve/turn-away.ts"
 import type { Dial, Resolve, Verdict } from "./types.ts"
-import { createVerdictLog, type Denial, type VerdictLogger } from "./verdict-log.ts"
+import { createVerdictLog, type Denial, type VerdictLogger } from "./policy/verdict-log.ts"
 
 export interface EgressProxyOptions extends PolicyInput {
   /** where to listen; absent: nowhere */
@@ -37,7 +37,7 @@ export interface EgressProxyOptions extends PolicyInput {
   readonly resolve?: Resolve
   readonly dial?: Dial
   readonly onVerdict?: (verdict: Verdict) => void
-  /** gets one line per verdict; a pino logger fits */
+  /** gets one connection per verdict; a pino logger fits */
   readonly logger?: VerdictLogger
   readonly limits?: Partial<ProxyLimits>
   /**
@@ -95,8 +95,8 @@ export interface EgressProxy extends AsyncDisposable {
   close(): Promise<void>
 }
 
-/** What only tests hand in: rules switched off, who owns an address, and a Node that has no lines. */
-export type ProxyInternals = Pick<CompileContext, "off" | "whose" | "ownNames"> & { readonly lanes?: boolean }
+/** What only tests hand in: rules switched off, who owns an address, and a Node that has no bare connections. */
+export type ProxyInternals = Pick<CompileContext, "off" | "whose" | "ownNames"> & { readonly bare?: boolean }
 
 export async function createEgressProxy(options: EgressProxyOptions): Promise<EgressProxy> {
   return createProxyWith(options, {})
@@ -105,7 +105,7 @@ export async function createEgressProxy(options: EgressProxyOptions): Promise<Eg
 export async function createProxyWith(options: EgressProxyOptions, internals: ProxyInternals): Promise<EgressProxy> {
   const limits: ProxyLimits = { ...(options.listen === undefined ? sandboxLimits : defaultLimits), ...options.limits }
   const context: CompileContext = { whose: whoseAddress, ...internals }
-  const lanes = internals.lanes !== false && handles !== undefined
+  const bare = internals.bare !== false && handles !== undefined
   const { onVerdict, logger } = options
   const log = createVerdictLog({
     onVerdict,
@@ -128,7 +128,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     log,
     resolve: options.resolve ?? systemResolve,
     dial: options.dial ?? systemDial,
-    dialLine: lanes && options.dial === undefined ? dialLine : undefined,
+    dialBare: bare && options.dial === undefined ? dialBare : undefined,
     interceptor,
     onDialled: (upstream) => described(descriptorOf(upstream), "upstream"),
   })
@@ -168,7 +168,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
   }
   const listenTo = (server: Server, onClient: (source: ByteSource) => void): (() => void) => {
     described(listeningHandle(server)?.fd, "listener")
-    return acceptFrom(server, lanes, onClient)
+    return acceptFrom(server, bare, onClient)
   }
   const attach = (server: Server, group: Set<ByteSource>, serve: Serve, isProxy: IsProxy = () => false) =>
     listenTo(server, accept(serve, isProxy, group))

@@ -28,13 +28,13 @@ export const egressCases: readonly EgressCase[] = [
 
 /** Rows of the table that are no bytes on one connection: where they are shown, or why they are not. */
 export const elsewhere: Readonly<Record<number, string>> = {
-  20: "test/manifest: refused when the manifest is loaded; test/egress-proxy/options.test.ts holds it for createEgressProxy",
-  21: "test/manifest: refused when the manifest is loaded; test/egress-proxy/options.test.ts holds it for createEgressProxy",
+  20: "test/manifest: refused when the manifest is loaded; test/egress-proxy/policy/options.test.ts holds it for createEgressProxy",
+  21: "test/manifest: refused when the manifest is loaded; test/egress-proxy/policy/options.test.ts holds it for createEgressProxy",
   56: "test/egress-proxy/lifecycle.test.ts: dials the vetted address although the answer changes",
-  57: "test/egress-proxy/resolve.test.ts: an alias to another name is allowed and its chain is in the verdict; its end is vetted",
+  57: "test/egress-proxy/dial/resolve.test.ts: an alias to another name is allowed and its chain is in the verdict; its end is vetted",
   59: "test/egress-proxy/lifecycle.test.ts: resolves once per connection and keeps no answer",
   62: "from inside a sandbox: there is no route; the DNS responder and transparent listeners log attempts (test/egress-proxy/channel.test.ts)",
-  63: "test/egress-proxy/budgets.test.ts: cuts endless subdomains at the budget of names",
+  63: "test/egress-proxy/policy/budgets.test.ts: cuts endless subdomains at the budget of names",
   65: "from inside a sandbox: the proxy resolves, so a hosts file there has no say",
   75: "a Host inside TLS that is not ended here cannot be seen; stated in SECURITY.md",
   77: "test/egress-proxy/tls: upstream certificates in interception",
@@ -52,6 +52,6 @@ export const elsewhere: Readonly<Record<number, string>> = {
   110: "test/egress-proxy/lifecycle.test.ts: closes tunnels of an older generation",
   111: "test/egress-proxy/lifecycle.test.ts: passes nothing when a verdict cannot be recorded",
   112: "from inside a sandbox: the listeners are the host's, so they die with it",
-  113: "test/egress-proxy/budgets.test.ts: each budget at n and n+1",
+  113: "test/egress-proxy/policy/budgets.test.ts: each budget at n and n+1",
   114: "test/egress-proxy/secrets.test.ts: placeholders in the wrong place",
 }

@@ -1,6 +1,6 @@
 /**
  * A side that breaks off while it is not read, because the other takes nothing: nobody is told, so it is looked for.
- * Over every way but bare tunnels, which `lane/relay.test.ts` has. What counts is what is still open, not how long.
+ * Over every way but bare tunnels, which `relay/relay-bare.test.ts` has. What counts is what is still open, not how long.
  */
 import type { Socket } from "node:net"
 import { connect as connectTls, createServer as createTls } from "node:tls"
@@ -22,7 +22,7 @@ function pour(to: NodeJS.WritableStream): void {
   more()
 }
 
-const open = (upstream: Pick<Upstream, "port">, lanes: boolean, ca?: string): Promise<EgressProxy> => {
+const open = (upstream: Pick<Upstream, "port">, bare: boolean, ca?: string): Promise<EgressProxy> => {
   const service = { address: "127.0.0.1", port: upstream.port }
   return createProxyWith(
     {
@@ -35,7 +35,7 @@ const open = (upstream: Pick<Upstream, "port">, lanes: boolean, ca?: string): Pr
         substitutions: [{ placeholder: "$$SECRET[API_TOKEN]$$", value: "v", hosts: ["api.good.test"] }],
       }),
     },
-    { lanes },
+    { bare },
   )
 }
 /** Bytes in flight have come to rest, `count` of the exchanges open. */
@@ -55,7 +55,7 @@ const gone = (proxy: EgressProxy): Promise<void> =>
 describe.each([
   ["lines", true],
   ["sockets", false],
-])("on %s", (_, lanes) => {
+])("on %s", (_, bare) => {
   it("of tunnels whose upstream takes nothing a few are kept, the latest, and the others are told to be idle", async () => {
     await using upstream = await startUpstream((socket) => void socket.pause())
     const verdicts: string[] = []
@@ -67,7 +67,7 @@ describe.each([
         limits: { stalledPassages: 3, shedIdleMs: 1 },
         onVerdict: ({ reason }) => void verdicts.push(reason),
       },
-      { lanes },
+      { bare },
     )
     const clients = Array.from({ length: many }, () => rawClient(proxy.port ?? 0))
     for (const client of clients) {
@@ -84,7 +84,7 @@ describe.each([
 
   it("clients that break off in the middle of uploads over plain HTTP are let go", async () => {
     await using upstream = await startUpstream((socket) => void socket.pause())
-    await using proxy = await open(upstream, lanes)
+    await using proxy = await open(upstream, bare)
     const clients = Array.from({ length: many }, () => rawClient(proxy.port ?? 0))
     for (const client of clients) {
       client.send(upload)
@@ -102,7 +102,7 @@ describe.each([
         pour(socket)
       }),
     )
-    await using proxy = await open(upstream, lanes)
+    await using proxy = await open(upstream, bare)
     const clients = Array.from({ length: many }, () => rawClient(proxy.port ?? 0))
     for (const client of clients) {
       client.send(download)
@@ -119,7 +119,7 @@ describe.each([
 
   it("clients that break off in tunnels asked for by SOCKS are let go", async () => {
     await using upstream = await startUpstream((socket) => void socket.pause())
-    await using proxy = await open(upstream, lanes)
+    await using proxy = await open(upstream, bare)
     const clients = Array.from({ length: many }, () => rawClient(proxy.port ?? 0))
     for (const client of clients) client.send("\x05\x01\x00\x05\x01\x00\x03\x0cdb.good.test\x15\x38")
     for (const client of clients) {
@@ -141,7 +141,7 @@ describe.each([
       socket.pause()
     })
     const port = await listening(server)
-    await using proxy = await open({ port }, lanes, authority.caPem)
+    await using proxy = await open({ port }, bare, authority.caPem)
     const raw: Socket[] = []
     for (let count = 0; count < many; count += 1) {
       const client = rawClient(proxy.port ?? 0)

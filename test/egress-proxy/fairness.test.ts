@@ -8,11 +8,11 @@ import { connect, createServer, type Socket } from "node:net"
 import { PassThrough, Readable } from "node:stream"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, expect, it, vi } from "vitest"
-import type { ByteSource } from "../../src/egress-proxy/byte-source.ts"
-import { Deadline } from "../../src/egress-proxy/deadline.ts"
+import type { ByteSource } from "../../src/egress-proxy/connection/byte-source.ts"
+import { Deadline } from "../../src/egress-proxy/connection/deadline.ts"
 import { createBodyReader } from "../../src/egress-proxy/http/body.ts"
 import { defaultLimits, processPace } from "../../src/egress-proxy/limits.ts"
-import { linger } from "../../src/egress-proxy/linger.ts"
+import { linger } from "../../src/egress-proxy/serve/linger.ts"
 import { createPace, unhurried } from "../../src/egress-proxy/pace.ts"
 import { createEgressProxy, createProxyWith } from "../../src/egress-proxy/proxy.ts"
 import { createClientHelloReader } from "../../src/egress-proxy/tls/client-hello.ts"
@@ -20,8 +20,8 @@ import { createPlaceholderScanner } from "../../src/egress-proxy/secrets/scanner
 import { needlesForAll } from "../../src/egress-proxy/secrets/spellings.ts"
 import { prepareSubstitutions } from "../../src/egress-proxy/secrets/substitute.ts"
 import { createWebSocketScanner } from "../../src/egress-proxy/secrets/websocket.ts"
-import { createTurnstile } from "../../src/egress-proxy/turnstile.ts"
-import { createTurns, inTurns } from "../../src/egress-proxy/turns.ts"
+import { createTurnstile } from "../../src/egress-proxy/dial/turnstile.ts"
+import { createTurns, inTurns } from "../../src/egress-proxy/connection/turns.ts"
 import { echo, listening, rawClient, respond, rig, startUpstream, tunnel, until } from "./harness.ts"
 
 const { requestCost, turnBytes } = defaultLimits
@@ -422,7 +422,7 @@ describe("on a proxy that many clients share", () => {
   const plenty = (make: () => Promise<Socket>, count: number): Promise<Socket[]> =>
     Promise.all(Array.from({ length: count }, make))
 
-  it.each([true, false])("one client's silent connections keep no other out (lines: %s)", async (lanes) => {
+  it.each([true, false])("one client's silent connections keep no other out (lines: %s)", async (bare) => {
     await using upstream = await startUpstream(echo)
     await using proxy = await createProxyWith(
       {
@@ -431,7 +431,7 @@ describe("on a proxy that many clients share", () => {
         listen: "127.0.0.1:0",
         limits: { openConnections: 8 },
       },
-      { lanes },
+      { bare },
     )
     const port = proxy.port ?? 0
     const silent = await plenty(() => from("127.0.0.2", port), 8)

@@ -1,9 +1,9 @@
 /** What the proxy makes of a `resolve`, `dial` or `onVerdict` that misbehaves: an outcome, never a crash or a leak. */
 import { connect, Socket } from "node:net"
 import { describe, expect, it } from "vitest"
-import { attemptWith, createConnector } from "../../src/egress-proxy/connector.ts"
-import { parseIp } from "../../src/egress-proxy/address.ts"
-import { Deadline } from "../../src/egress-proxy/deadline.ts"
+import { attemptWith, createConnector } from "../../src/egress-proxy/dial/connector.ts"
+import { parseIp } from "../../src/egress-proxy/policy/address.ts"
+import { Deadline } from "../../src/egress-proxy/connection/deadline.ts"
 import type { EgressProxyOptions } from "../../src/egress-proxy/proxy.ts"
 import type { Dial, Resolve } from "../../src/egress-proxy/types.ts"
 import { echo, established, rig, startUpstream, tunnel } from "./harness.ts"

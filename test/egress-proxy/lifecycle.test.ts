@@ -6,7 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { createEgressProxy } from "../../src/egress-proxy/index.ts"
-import { listen } from "../../src/egress-proxy/listener.ts"
+import { listen } from "../../src/egress-proxy/serve/listener.ts"
 import { publicAddress } from "../corpus/egress-cases.ts"
 import { echo, established, rig, startUpstream, tunnel, until } from "./harness.ts"
 

@@ -6,7 +6,7 @@
  * and dropped; bytes after the body stay in the source. The pieces are re-framed by the writer, so no framing byte of
  * the client reaches the upstream.
  */
-import type { ByteSource } from "../byte-source.ts"
+import type { ByteSource } from "../connection/byte-source.ts"
 import type { ProxyLimits } from "../limits.ts"
 import type { BodyLength } from "./framing.ts"
 

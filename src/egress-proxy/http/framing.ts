@@ -6,8 +6,8 @@
  * other (HTTP/2 without TLS, which Java and curl offer by themselves) is left out and the request passes as it is.
  */
 import { crossing } from "./hop-by-hop.ts"
-import type { ReasonCode } from "../reasons.ts"
-import { everyRule, firstBroken, type Rule, type RulesOff } from "../rules.ts"
+import type { ReasonCode } from "../policy/reasons.ts"
+import { everyRule, firstBroken, type Rule, type RulesOff } from "../policy/rules.ts"
 import { type Header, type RequestHead, valuesOf } from "./head.ts"
 
 export type BodyLength =

@@ -6,8 +6,8 @@
  * differently is refused here, so what is forwarded is written from these values and never copied.
  * Does not: judge the target (`target.ts`) or the body's length (`framing.ts`).
  */
-import type { Parsed } from "../authority.ts"
-import { everyRule, firstBroken, firstBrokenUnless, type Rule, type RulesOff } from "../rules.ts"
+import type { Parsed } from "../policy/authority.ts"
+import { everyRule, firstBroken, firstBrokenUnless, type Rule, type RulesOff } from "../policy/rules.ts"
 
 export interface RequestHead {
   readonly method: string

@@ -6,7 +6,7 @@
  * headers never cross. `Connection` cannot take away a header that is meant for the other end: nominating
  * `Authorization` or `Cookie` would have a request arrive as another than the one that was sent.
  */
-import { everyRule, type RulesOff } from "../rules.ts"
+import { everyRule, type RulesOff } from "../policy/rules.ts"
 
 type Header = readonly [name: string, value: string]
 

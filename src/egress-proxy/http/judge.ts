@@ -5,11 +5,11 @@
  * requests to the proxy and inside tunnels alike; who may be reached is left to `decide`. A refusal tells whether the
  * end of the request is known, so that the connection can go on.
  */
-import type { Authority } from "../authority.ts"
-import { decide } from "../decide.ts"
-import type { CompiledPolicy } from "../policy.ts"
-import type { ReasonCode } from "../reasons.ts"
-import type { RulesOff } from "../rules.ts"
+import type { Authority } from "../policy/authority.ts"
+import { decide } from "../policy/decide.ts"
+import type { CompiledPolicy } from "../policy/compile.ts"
+import type { ReasonCode } from "../policy/reasons.ts"
+import type { RulesOff } from "../policy/rules.ts"
 import { frame, type Framing } from "./framing.ts"
 import { parseHead, type RequestHead } from "./head.ts"
 import { isOverridden, isSafeMethod } from "./method.ts"

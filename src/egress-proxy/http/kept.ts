@@ -6,7 +6,7 @@
  * breaks while it is kept, or waits for too long, is closed. Bounded in number; closed with the client's connection.
  */
 import type { Socket } from "node:net"
-import type { Authority } from "../authority.ts"
+import type { Authority } from "../policy/authority.ts"
 
 /** A connection between two requests. */
 export interface Kept {

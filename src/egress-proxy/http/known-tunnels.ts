@@ -4,7 +4,7 @@
  * Guarantees: only whole heads that the full judgement found to be a tunnel are known, byte for byte, and what is known
  * is the authority they ask for, never whether it is allowed: that is decided for each request anew. Bounded.
  */
-import type { Authority } from "../authority.ts"
+import type { Authority } from "../policy/authority.ts"
 
 export interface KnownTunnels {
   /** The authority asked for, if these bytes are one known head and nothing else. */

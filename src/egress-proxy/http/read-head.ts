@@ -4,7 +4,7 @@
  * Guarantees: settles within `silentMs` of silence or `headMs` of dribble, whatever the client does; bytes after the
  * head stay in the source.
  */
-import type { ByteSource } from "../byte-source.ts"
+import type { ByteSource } from "../connection/byte-source.ts"
 import type { ProxyLimits } from "../limits.ts"
 import { createHeadScanner } from "./head.ts"
 

@@ -6,10 +6,10 @@
  * Assumes: node:http parsed the head in strict mode and within the cap.
  */
 import { type IncomingMessage, STATUS_CODES } from "node:http"
-import { abort } from "../endpoint.ts"
-import type { Passage } from "../passages.ts"
-import { inTurns } from "../turns.ts"
-import { isBrokenOff } from "../whole-end.ts"
+import { abort } from "../connection/endpoint.ts"
+import type { Passage } from "../relay/passages.ts"
+import { inTurns } from "../connection/turns.ts"
+import { isBrokenOff } from "../connection/whole-end.ts"
 import type { Exchange, ForwardResult, Sent } from "./exchange.ts"
 import { isLength, passedHeaders } from "./framing.ts"
 import type { Header } from "./head.ts"

@@ -5,8 +5,8 @@
  * with it. Absolute-form is taken apart by hand, so that no URL parser can mend a spelling.
  * Does not: decide; `decide` does, on the authority found here.
  */
-import { type Authority, type Parsed, parseAuthority } from "../authority.ts"
-import { everyRule, type RulesOff } from "../rules.ts"
+import { type Authority, type Parsed, parseAuthority } from "../policy/authority.ts"
+import { everyRule, type RulesOff } from "../policy/rules.ts"
 import { type RequestHead, valuesOf } from "./head.ts"
 
 export type Asked =

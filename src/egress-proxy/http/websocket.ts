@@ -5,7 +5,7 @@
  * request, and what the client sends next is judged as one.
  */
 import { createHash } from "node:crypto"
-import { relay } from "../relay.ts"
+import { relay } from "../relay/relay.ts"
 import type { Answer, Exchange, ForwardResult } from "./exchange.ts"
 import { passedHeaders } from "./framing.ts"
 import { valuesOf } from "./head.ts"

@@ -11,8 +11,8 @@
  * Assumes: one `push` at a time; `dispose` when it is over, or the client is gone: until then it may wait for memory.
  */
 import type { Transform } from "node:stream"
-import { attempt } from "../boundary.ts"
-import type { Turns } from "../turns.ts"
+import { attempt } from "../connection/boundary.ts"
+import type { Turns } from "../connection/turns.ts"
 import { decodingOf } from "./decoders.ts"
 import type { DecodingPlace, DecodingRoom } from "./decoding-room.ts"
 import { createPlaceholderScanner } from "./scanner.ts"

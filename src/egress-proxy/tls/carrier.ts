@@ -11,10 +11,10 @@
 import type { Socket } from "node:net"
 import { Duplex } from "node:stream"
 import type { TLSSocket } from "node:tls"
-import { guarded } from "../boundary.ts"
-import type { Turns } from "../turns.ts"
+import { guarded } from "../connection/boundary.ts"
+import type { Turns } from "../connection/turns.ts"
 import { createRecordCutter } from "./records.ts"
-import { tellCut } from "../whole-end.ts"
+import { tellCut } from "../connection/whole-end.ts"
 
 /** Counts bytes on their way; false: they must not go on. */
 export interface Meter {

@@ -3,8 +3,8 @@
  *
  * Guarantees: the same reason code in header, body and verdict; holds no value and no raw byte of the request.
  */
-import { denialBody, denialPhrase, proxyStatus } from "../denial.ts"
-import { reasons, type ReasonCode } from "../reasons.ts"
+import { denialBody, denialPhrase, proxyStatus } from "../policy/denial.ts"
+import { reasons, type ReasonCode } from "../policy/reasons.ts"
 import type { Verdict } from "../types.ts"
 
 export interface DeniedResponse {

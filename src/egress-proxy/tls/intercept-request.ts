@@ -7,7 +7,7 @@
  * method, since anything can be sent over it.
  * Assumes: an HTTP parser in strict mode made the head.
  */
-import type { ReasonCode } from "../reasons.ts"
+import type { ReasonCode } from "../policy/reasons.ts"
 import type { BodyStep } from "../secrets/body.ts"
 import type { HeaderPair, MisusePlace, Substitutions } from "../secrets/substitute.ts"
 import { crossing } from "../http/hop-by-hop.ts"

@@ -13,7 +13,7 @@ import { decodingOf } from "../secrets/decoders.ts"
 import type { DecodingRoom } from "../secrets/decoding-room.ts"
 import { scrubStream } from "../secrets/scrub.ts"
 import type { HeaderPair } from "../secrets/substitute.ts"
-import { inTurns, type Turns } from "../turns.ts"
+import { inTurns, type Turns } from "../connection/turns.ts"
 import { pairsOf } from "./headers.ts"
 
 /** Does only the end of the connection tell where this response ends? */

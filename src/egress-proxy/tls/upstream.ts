@@ -9,8 +9,8 @@
 import { Agent, type AgentOptions } from "node:http"
 import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { attempt } from "../boundary.ts"
-import { aheadBytes, type Turns } from "../turns.ts"
+import { attempt } from "../connection/boundary.ts"
+import { aheadBytes, type Turns } from "../connection/turns.ts"
 import {
   connect,
   type ConnectionOptions,

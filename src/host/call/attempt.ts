@@ -5,7 +5,7 @@
  * the kernel stopped is counted together. A backend that cannot enforce the profile ends the call with nothing run.
  */
 import { mkdirSync } from "node:fs"
-import { explainDenial, namedDenial } from "../../egress-proxy/explain.ts"
+import { explainDenial, namedDenial } from "../../egress-proxy/policy/explain.ts"
 import type { CollectedSandbox, Denial, Unavailable } from "../../sandbox/backend.ts"
 import { collect } from "../../sandbox/collect.ts"
 import { jobOf, shapeOf } from "../../sandbox/profile.ts"

@@ -1,5 +1,5 @@
 /** What a case is, and the words that cases are written with. */
-import type { ReasonCode } from "../../../src/egress-proxy/reasons.ts"
+import type { ReasonCode } from "../../../src/egress-proxy/policy/reasons.ts"
 import { alpn, hello, serverName } from "../../egress-proxy/tls/hello-bytes.ts"
 
 export const corpusPolicy = {

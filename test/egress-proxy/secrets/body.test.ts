@@ -2,7 +2,7 @@ import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "nod
 import { describe, expect, it } from "vitest"
 import { type BodyStep, createBodyScanner } from "../../../src/egress-proxy/secrets/body.ts"
 import { createDecodingRoom } from "../../../src/egress-proxy/secrets/decoding-room.ts"
-import { createTurns } from "../../../src/egress-proxy/turns.ts"
+import { createTurns } from "../../../src/egress-proxy/connection/turns.ts"
 
 const token = "$$SECRET[GITHUB_TOKEN]$$"
 const text = Buffer.from(`{"a":"${"x".repeat(3000)}","t":"${token}","b":"${"y".repeat(3000)}"}`)

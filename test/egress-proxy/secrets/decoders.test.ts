@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { createBodyScanner } from "../../../src/egress-proxy/secrets/body.ts"
 import { decodingOf } from "../../../src/egress-proxy/secrets/decoders.ts"
 import { createDecodingRoom } from "../../../src/egress-proxy/secrets/decoding-room.ts"
-import { createTurns } from "../../../src/egress-proxy/turns.ts"
+import { createTurns } from "../../../src/egress-proxy/connection/turns.ts"
 import { rig, startUpstream, until } from "../harness.ts"
 
 const placeholder = "$$SECRET[API_TOKEN]$$"

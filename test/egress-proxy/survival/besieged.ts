@@ -6,7 +6,7 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Server
 import type { Duplex } from "node:stream"
 import { fileURLToPath } from "node:url"
 import { connect as tlsConnect, createServer as createTlsServer } from "node:tls"
-import { abort } from "../../../src/egress-proxy/endpoint.ts"
+import { abort } from "../../../src/egress-proxy/connection/endpoint.ts"
 import { createCallAuthority } from "../../../src/egress-proxy/tls/authority.ts"
 import type { Ports } from "./proxy-process.ts"
 

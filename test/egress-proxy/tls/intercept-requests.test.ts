@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { gzipSync } from "node:zlib"
 import { describe, expect, it, vi } from "vitest"
-import type { ReasonCode } from "../../../src/egress-proxy/reasons.ts"
+import type { ReasonCode } from "../../../src/egress-proxy/policy/reasons.ts"
 import type { InterceptOptions } from "../../../src/egress-proxy/tls/intercept.ts"
 import { clientFrame } from "../secrets/websocket-frame.ts"
 import { header, name, secrets, type Seen, token, upstreamServer, value, world } from "./intercept-world.ts"

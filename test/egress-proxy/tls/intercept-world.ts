@@ -6,7 +6,7 @@ import { type AddressInfo, connect as tcpConnect, createServer as createTcpServe
 import type { Duplex } from "node:stream"
 import { connect as tlsConnect, type TLSSocket } from "node:tls"
 import { afterEach } from "vitest"
-import { type ReasonCode, reasons } from "../../../src/egress-proxy/reasons.ts"
+import { type ReasonCode, reasons } from "../../../src/egress-proxy/policy/reasons.ts"
 import { prepareSubstitutions } from "../../../src/egress-proxy/secrets/substitute.ts"
 import { createCallAuthority } from "../../../src/egress-proxy/tls/authority.ts"
 import { createClientHelloReader } from "../../../src/egress-proxy/tls/client-hello.ts"

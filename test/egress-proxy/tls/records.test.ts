@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { createRecordCutter } from "../../../src/egress-proxy/tls/records.ts"
-import { createTurns } from "../../../src/egress-proxy/turns.ts"
+import { createTurns } from "../../../src/egress-proxy/connection/turns.ts"
 import { name, upstreamServer, world } from "./intercept-world.ts"
 
 const record = (size: number): Buffer =>

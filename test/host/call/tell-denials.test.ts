@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest"
-import { reasons } from "../../../src/egress-proxy/reasons.ts"
+import { reasons } from "../../../src/egress-proxy/policy/reasons.ts"
 import { blameDenial, tellDenials } from "../../../src/host/call/tell-denials.ts"
 import type { Failure } from "../../../src/host/failure.ts"
 import type { Denial } from "../../../src/sandbox/backend.ts"

@@ -18,7 +18,7 @@ function optionsOf(descriptor: number): { readonly unsent: number; readonly rece
 describe.each([
   ["lines", true],
   ["sockets", false],
-])("a proxy of the host, on %s", (_, lanes) => {
+])("a proxy of the host, on %s", (_, bare) => {
   it("has its listener, and each connection to an upstream, hold little that cannot be sent", async () => {
     await using upstream = await startUpstream((socket) => socket.resume())
     const service = { address: "127.0.0.1", port: upstream.port }
@@ -33,7 +33,7 @@ describe.each([
           seen.push({ of, ...optionsOf(descriptor) })
         },
       },
-      { lanes },
+      { bare },
     )
     const client = rawClient(proxy.port ?? 0)
     client.send(tunnel("db.good.test:5432"))
@@ -56,7 +56,7 @@ describe.each([
           throw new Error("no such option")
         },
       },
-      { lanes },
+      { bare },
     )
     const client = connect(proxy.port ?? 0, "127.0.0.1").on("error", () => {})
     client.write(tunnel("db.good.test:5432"))
