@@ -5,6 +5,7 @@
  * arguments and flags without a value are refused, each with the command that tells more.
  */
 import { Command, Option } from "commander"
+import type { ApprovalFlags } from "./commands/approvals.ts"
 import type { Terminal } from "./terminal.ts"
 import { about, commands, exitCodes, options, says } from "./words.ts"
 
@@ -36,6 +37,30 @@ const addCalls = (program: Command, terminal: Terminal, finish: Finish): void =>
   callFlags(program.command("why <tool>").description(commands.why))
     .addOption(json())
     .action(async (tool: string, flags) => finish(await (await import("./commands/why.ts")).run(tool, flags, terminal)))
+}
+
+const addApprovals = (program: Command, terminal: Terminal, finish: Finish): void => {
+  const flagged = (command: Command): Command => command.addOption(manifests()).addOption(backend()).addOption(json())
+  const approvals = flagged(program.command("approvals").description(commands.approvals)).action(async (flags) =>
+    finish(await (await import("./commands/approvals.ts")).list(flags, terminal)),
+  )
+  // Flags stand before or after the word.
+  const own = (command: Command): ApprovalFlags => ({
+    ...approvals.opts<ApprovalFlags>(),
+    ...command.opts<ApprovalFlags>(),
+  })
+  flagged(approvals.command("show <id>").description(commands.approvalsShow)).action(
+    async (id: string, _flags: unknown, command: Command) =>
+      finish(await (await import("./commands/approvals.ts")).show(id, own(command), terminal)),
+  )
+  for (const [answer, description] of [
+    ["approve", commands.approvalsApprove],
+    ["deny", commands.approvalsDeny],
+  ] as const)
+    flagged(approvals.command(`${answer} <id>`).description(description)).action(
+      async (id: string, _flags: unknown, command: Command) =>
+        finish(await (await import("./commands/approvals.ts")).decide(id, answer, own(command), terminal)),
+    )
 }
 
 const addCatalogue = (program: Command, terminal: Terminal, finish: Finish): void => {
@@ -106,9 +131,10 @@ export const createProgram = (version: string, terminal: Terminal, finish: Finis
     .configureOutput({ outputError: (text, write) => write(`caisson: ${text.replace(/^error: /, "")}`) })
     .exitOverride()
   addCalls(program, terminal, finish)
+  addApprovals(program, terminal, finish)
   addCatalogue(program, terminal, finish)
   addEvidence(program, terminal, finish)
-  for (const command of program.commands)
+  for (const command of program.commands.flatMap((each) => [each, ...each.commands]))
     command
       .version(version, "-V, --version", "the version of caisson")
       .helpOption("-h, --help", "this help")

@@ -36,6 +36,10 @@ export const auditAnchorFile = at("keys", "audit-head.json")
 export const homesFolder = at("homes")
 /** a marker for each call under way: what a killed host left gets its receipt from it */
 export const callsFolder = at("calls")
+/** calls that wait for an answer, a folder each: the layer, what it was laid over, what the call answered */
+export const heldFolder = at("held")
+/** what is remembered of them, and whatever else outlives a process */
+export const storeFile = at("store.db")
 /** ids of workspaces, by what their folders are */
 export const workspacesFolder = at("workspaces")
 /** the empty workspace of version checks */

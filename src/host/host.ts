@@ -18,6 +18,7 @@ import { dataFolderOf, openDataFolder } from "./data/folder.ts"
 import { createUlids } from "./data/ulid.ts"
 import { callErrorOf } from "./failure.ts"
 import { brokenManifest } from "./registry/broken.ts"
+import { HeldCalls } from "./held/held-calls.ts"
 import { hostLimits } from "./limits.ts"
 import type { ReasonCode } from "./reasons.ts"
 import { closeAbandonedCalls } from "./receipts/open-calls.ts"
@@ -28,6 +29,7 @@ import { unknownKey } from "./unknown-key.ts"
 import type {
   CallOptions,
   CallRequest,
+  DecideOptions,
   Envelope,
   Host,
   HostOptions,
@@ -40,7 +42,8 @@ import type {
 const OPTIONS: readonly (keyof HostOptions)[] = ["data", "manifests", "backend", "warm", "config"]
 const LIST_OPTIONS: readonly (keyof ListOptions)[] = ["caller"]
 const WHY_OPTIONS: readonly (keyof WhyOptions)[] = [...LIST_OPTIONS, "signal", "unreadable"] as const
-const CALL_OPTIONS: readonly (keyof CallOptions)[] = [...WHY_OPTIONS, "approved", "approve"]
+const CALL_OPTIONS: readonly (keyof CallOptions)[] = [...WHY_OPTIONS, "approved", "approve", "onEvent"]
+const DECIDE_OPTIONS: readonly (keyof DecideOptions)[] = [...LIST_OPTIONS, "signal"]
 
 /** Seen from src/host and from dist/host alike. */
 const catalogue = fileURLToPath(new URL("../../manifests", import.meta.url))
@@ -96,7 +99,8 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   let closed: Promise<void> | undefined
   let abandoned: Promise<unknown> | undefined
 
-  const requestOf = (request: CallRequest, options: CallOptions): Requested => {
+  const held = new HeldCalls(core, log, closing.signal)
+  const requestOf = (request: CallRequest, options: CallOptions): Omit<Requested, "tell"> => {
     const { caller = processCaller(), approve, approved = false, unreadable, signal } = options
     return {
       call: nextId(),
@@ -121,19 +125,28 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   const open = <T>(work: () => Promise<T>): Promise<T> =>
     closed === undefined ? track(work()) : Promise.reject(new Error("this host is closed"))
 
+  /** Held calls first: a call that was held has its receipt from there. */
+  const tidyUp = async (): Promise<void> => {
+    await held.tend().catch(() => undefined)
+    await closeAbandonedCalls(data, log).catch(() => undefined)
+  }
   const call = async (request: CallRequest, options: CallOptions = {}): Promise<Envelope> => {
     checkOptions("call", options, CALL_OPTIONS)
     return open(() =>
       turn(async () => {
-        abandoned ??= closeAbandonedCalls(data, log).catch(() => undefined)
+        abandoned ??= tidyUp()
         await abandoned
-        return perform(core, log, requestOf(request, options))
+        const { onEvent: observe } = options
+        return perform(core, log, requestOf(request, options), {
+          holder: held,
+          ...(observe === undefined ? {} : { observe }),
+        })
       }),
     )
   }
   const why = async (request: CallRequest, options: WhyOptions = {}): Promise<WhyReport> => {
     checkOptions("why", options, WHY_OPTIONS)
-    return open(() => turn(() => explain(core, requestOf(request, options))))
+    return open(() => turn(() => explain(core, { ...requestOf(request, options), tell: () => undefined })))
   }
   /** Checked before anything is listed: what a caller is told depends on who it is. */
   const callerIn = (name: string, options: ListOptions): Caller => {
@@ -143,6 +156,14 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   const ifOperator = <T>(name: string, options: ListOptions, all: () => readonly T[]): readonly T[] =>
     isOperator(callerIn(name, options)) ? all() : []
 
+  const decide = async (id: string, answer: "approve" | "deny", options: DecideOptions = {}): Promise<Envelope> => {
+    checkOptions("decide", options, DECIDE_OPTIONS)
+    if (answer !== "approve" && answer !== "deny") throw new TypeError("decide takes `approve` or `deny`")
+    const { caller = processCaller(), signal } = options
+    const cancel = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal])
+    return open(() => turn(() => held.decide(String(id), answer, caller, cancel)))
+  }
+
   const shutDown = async (): Promise<void> => {
     const late = setTimeout(() => closing.abort(), hostLimits.closeMs.value)
     await Promise.all(running)
@@ -150,6 +171,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
     await using _rest = new AsyncDisposableStack()
     _rest.use(log)
     _rest.use(core)
+    _rest.use(held)
   }
   const close = (): Promise<void> => (closed ??= shutDown())
 
@@ -168,6 +190,15 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
     diagnostics: (options: ListOptions = {}) => ifOperator("diagnostics", options, () => core.registry.diagnostics),
     unloaded: (options: ListOptions = {}) =>
       ifOperator("unloaded", options, () => core.registry.failed.flatMap(unloadedOf)),
+    approvals: async (options: ListOptions = {}) => {
+      const caller = callerIn("approvals", options)
+      return open(() => held.list(caller))
+    },
+    approval: async (id: string, options: ListOptions = {}) => {
+      const caller = callerIn("approval", options)
+      return open(() => held.show(String(id), caller))
+    },
+    decide,
     doctor: () => open(async () => (await core.backend()).examine()),
     close,
     [Symbol.asyncDispose]: close,

@@ -5,6 +5,7 @@ export { processCaller, type Caller, type Role } from "./access/caller.ts"
 export { HostStartError } from "./start-error.ts"
 export { reasons, type ErrorClass, type Reason, type ReasonCode } from "./reasons.ts"
 export { readReceipts, verifyChain, type ChainCode, type ChainVerdict } from "./receipts/verify.ts"
+export type { CallEvent } from "./events.ts"
 export type { AuditEvent } from "./receipts/event.ts"
 export type {
   Availability,
@@ -12,8 +13,11 @@ export type {
   ApprovalQuestion,
   CallOptions,
   CallRequest,
+  DecideOptions,
   DriverListing,
   Envelope,
+  HeldApproval,
+  HeldApprovalDetail,
   Host,
   HostOptions,
   ListOptions,

@@ -89,6 +89,20 @@ export const hostLimits = Object.freeze({
   knownManifests: limit("the data folder", 8, "the oldest set of loaded manifests is forgotten"),
   knownManifestBytes: limit("the data folder", 32 * MiB, "the set is loaded anew at every start"),
   approvalMs: limit("approve", 600_000, "nobody answered: approval_required, and nothing is committed"),
+  holdMs: limit("held calls", 24 * 3600 * 1000, "the held call is thrown away; `approvals.hold_ms` sets another time"),
+  holdCount: limit(
+    "held calls",
+    100,
+    "the next call is not held: approval_required, and its effects are gone; `approvals.hold_count` sets another number",
+  ),
+  holdBytes: limit(
+    "held calls",
+    2048 * MiB,
+    "the next call is not held: approval_required, and its effects are gone; `approvals.hold_mb` sets another size",
+  ),
+  eventQueue: limit("a call's observer", 1_024, "the oldest output waiting is dropped, and the next says how much"),
+  eventDenials: limit("a call's observer", 100, "the rest of the denials is in the envelope alone"),
+  eventOutputBytes: limit("a call's observer", MiB, "output waiting to be told is dropped, and the next says how much"),
   storeWaitMs: limit(
     "the store",
     10_000,

@@ -128,7 +128,14 @@ export const reasons = Object.freeze({
     428,
     4,
     "this call needs a person's approval",
-    "look at the effects, then run it again with --yes",
+    "look at the effects, then approve the held call, or run it again with --yes",
+  ),
+  approval_expired: reason(
+    "needs-action",
+    410,
+    4,
+    "nobody answered in time; the effects are gone",
+    "run the call again",
   ),
   approval_denied: reason("needs-action", 403, 4, "a person denied this call", "ask the approver, or change the call"),
 

@@ -12,6 +12,7 @@ import type {
 import type { ControlReport, Denial, SandboxBackend, SandboxProfile } from "../sandbox/backend.ts"
 import type { Effect } from "../sandbox/effects/types.ts"
 import type { Caller } from "./access/caller.ts"
+import type { CallEvent } from "./events.ts"
 import type { CallError } from "./failure.ts"
 import type { ReasonCode } from "./reasons.ts"
 
@@ -75,8 +76,39 @@ export interface WhyOptions extends ListOptions {
 export interface CallOptions extends WhyOptions {
   /** a yes, given beforehand, to what this call asks approval for; it counts where the caller may approve */
   readonly approved?: boolean
+  /** Hear of what happens in the call while it does. It cannot fail or hold up the call. */
+  readonly onEvent?: (event: CallEvent) => void
   /** Ask a person. Where it is absent, a call that needs approval ends as `approval_required`. */
   readonly approve?: (question: ApprovalQuestion) => Promise<boolean>
+}
+
+/** A call that ran, whose effects wait for a person's answer. */
+export interface HeldApproval {
+  /** the call's id */
+  readonly id: string
+  /** `id@major` */
+  readonly tool: string
+  readonly driver: string
+  readonly user: string
+  readonly workspace: string
+  readonly approval: "auto" | "on-mutate" | "always"
+  /** when it was held, and until when it is */
+  readonly held: string
+  readonly expires: string
+  /** how many paths it changes */
+  readonly changes: number
+  readonly bytes: number
+}
+export interface HeldApprovalDetail extends HeldApproval {
+  /** false: what lies on disk is not what was held, so nothing of it is shown, nor can it be approved */
+  readonly intact: boolean
+  readonly mutates: readonly string[]
+  /** deletions first */
+  readonly effects: readonly ReportedEffect[]
+  readonly denied: readonly ReportedDenial[]
+}
+export interface DecideOptions extends ListOptions {
+  readonly signal?: AbortSignal
 }
 
 export type ReportedEffect = Effect & { readonly declared: boolean; readonly committed: boolean }
@@ -157,6 +189,12 @@ export interface Host extends AsyncDisposable {
   readonly data: string
   call(request: CallRequest, options?: CallOptions): Promise<Envelope>
   why(request: CallRequest, options?: WhyOptions): Promise<WhyReport>
+  /** calls whose effects wait for an answer that the caller may see, the oldest first */
+  approvals(options?: ListOptions): Promise<readonly HeldApproval[]>
+  /** one of them in full; undefined where there is none that the caller may see */
+  approval(id: string, options?: ListOptions): Promise<HeldApprovalDetail | undefined>
+  /** Commit exactly what was held, or throw it away. */
+  decide(id: string, answer: "approve" | "deny", options?: DecideOptions): Promise<Envelope>
   /** what the caller may use; the operator is told of everything */
   tools(options?: ListOptions): Promise<readonly ToolListing[]>
   drivers(options?: ListOptions): Promise<readonly DriverListing[]>

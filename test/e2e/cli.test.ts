@@ -117,7 +117,7 @@ sys.exit(child.wait())`
     expect(ended.exitCode).toBe(2)
   })
 
-  test("commits a declared write once it is approved, and keeps nothing where nobody can be asked", async () => {
+  test("commits a declared write once it is approved, and holds it where nobody can be asked", async () => {
     const input = '{"path": "a.txt", "content": "hello"}'
     const asked = await run(["call", "file.write", "-i", input])
     expect(asked.code).toBe(4)

@@ -3,7 +3,7 @@
  *
  * Guarantees: exactly one envelope, on stdout alone as JSON where stdout is no terminal; the exit code is that of the
  * envelope. Ctrl-C cancels the call and still prints its envelope. A call that needs approval asks where stdin and stderr
- * are a terminal; elsewhere it ends as `approval_required`, with nothing kept.
+ * are a terminal; elsewhere it ends as `approval_required`, and its effects are held for an answer.
  */
 import { processCaller } from "../../host/access/caller.ts"
 import type { CallOptions, CallRequest, Envelope, WhyOptions } from "../../host/types.ts"
@@ -52,7 +52,7 @@ export const requestFrom = async (
   return { request, options }
 }
 
-const show = (envelope: Envelope, flags: CallFlags, terminal: Terminal): void => {
+export const showEnvelope = (envelope: Envelope, flags: Pick<CallFlags, "json" | "plan">, terminal: Terminal): void => {
   if (flags.json === true || !terminal.isInteractive) {
     resultJson(terminal, envelope)
     if (!envelope.ok) terminal.say(`caisson: ${envelope.error.code}: ${inline(envelope.error.message)}`)
@@ -85,7 +85,7 @@ export const run = async (tool: string, flags: CallFlags, terminal: Terminal): P
         host.call(request, { ...options, approved: flags.yes === true, ...asking(terminal) }),
         tool,
       )
-      show(envelope, flags, terminal)
+      showEnvelope(envelope, flags, terminal)
       return exitOf(envelope)
     },
     (error) => {

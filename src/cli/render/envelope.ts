@@ -4,7 +4,13 @@
  * Guarantees: every effect has its own line, deletions included; undeclared ones are marked; nothing a tool wrote can
  * steer the terminal. Pure: an envelope in, lines out.
  */
-import type { ApprovalQuestion, Envelope, ReportedDenial, ReportedEffect } from "../../host/types.ts"
+import type {
+  ApprovalQuestion,
+  Envelope,
+  HeldApprovalDetail,
+  ReportedDenial,
+  ReportedEffect,
+} from "../../host/types.ts"
 import type { JsonValue } from "../../manifest/types.ts"
 import type { EffectKind } from "../../sandbox/effects/types.ts"
 import { type Colors } from "../terminal.ts"
@@ -118,6 +124,25 @@ export const questionLines = (question: ApprovalQuestion, paint: Colors): string
     question.denied.flatMap((denial) => denialLines(denial, paint)),
     paint,
   ),
+]
+
+/** A held call: whose it is, until when, and every change, in the order given. */
+export const heldLines = (held: HeldApprovalDetail, paint: Colors): string[] => [
+  `${paint.bold(inline(held.tool))} by ${inline(held.driver)} for ${inline(held.user)} in ${nameText(held.workspace)}`,
+  `held ${held.held}, until ${held.expires}`,
+  ...(held.intact
+    ? section(
+        "effects",
+        held.effects.map((effect) => effectLine({ ...effect, committed: true }, paint)),
+        paint,
+      )
+    : [paint.red(says.notIntact)]),
+  ...section(
+    "denied",
+    held.denied.flatMap((denial) => denialLines(denial, paint)),
+    paint,
+  ),
+  paint.dim(`caisson approvals approve ${held.id} · caisson approvals deny ${held.id}`),
 ]
 
 /** Everything but the value. */

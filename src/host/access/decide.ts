@@ -113,7 +113,7 @@ const grantRefusal = (record: AccessRecord, file: string | undefined): Failure =
       : `take \`${record.unheld}\` out of ${file ?? "the policy"}, or narrow its \`applies_to\``,
 })
 
-const ruleRefusal = (policy: AccessPolicy, deed: Deed): Failure | undefined => {
+export const ruleRefusal = (policy: AccessPolicy, deed: Deed): Failure | undefined => {
   for (const found of [...namedRules(policy, deed), ...matchingRules(policy, deed)]) {
     if (typeof found === "string")
       return refuse("policy_violation", `the tool's approval names the policy ${found}, which is not registered`, {
@@ -171,6 +171,10 @@ const ask = (message: string, details: JsonObject, mayGrant: boolean): Failure =
   details: mayGrant ? details : { ...details, approver: "another person" },
   ...(mayGrant ? {} : { hint: "ask somebody whose approval counts for it; the caller's own does not" }),
 })
+
+/** Does a rule ask, whatever the contract says? Then whose yes counts is the rule's to say. */
+export const isRuled = (policy: AccessPolicy, deed: Deed): boolean =>
+  rulesOf(policy, deed).some((rule) => ruleVerdict(rule, deed) !== "allow")
 
 /** Would a yes of this person release what the call asks approval for? */
 export const mayApprove = (policy: AccessPolicy, person: Caller, deed: Deed): boolean =>

@@ -92,13 +92,15 @@ export const approve = async (judged: Judged): Promise<Judged> => {
     granted: effects,
     answers: { ...approval.answers, effects },
   })
+  // Whoever was asked has answered, or left: nobody is asked again.
+  const { ifApproved: _none, ...answered } = judged
   switch (answer) {
     case "yes":
-      return { ...judged, verdict: ifApproved, approval: answers(true) }
+      return { ...answered, verdict: ifApproved, approval: answers(true) }
     case "no":
-      return { ...judged, verdict: denied("these effects", verdict), approval: answers(false) }
+      return { ...answered, verdict: denied("these effects", verdict), approval: answers(false) }
     case "cancelled":
-      return { ...judged, verdict: cancelled }
+      return { ...answered, verdict: cancelled }
     default:
       return judged
   }

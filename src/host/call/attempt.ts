@@ -91,6 +91,8 @@ export const attempt = async (
   const running = await prepared.start(job, signal)
   if (!running.ok) return notTaken(running)
   scope.use(running)
+  for (const stream of ["stdout", "stderr"] as const)
+    running[stream].on("data", (bytes: Uint8Array) => sealed.tell({ type: "output", stream, bytes }))
   const exited = await collect(running, { stdin: command.stdin, outputBytes: profile.limits.outputBytes })
   if (!exited.ok) return notTaken(exited)
   scope.use(exited)

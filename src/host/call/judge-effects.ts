@@ -12,7 +12,7 @@ import type { Ran } from "./steps.ts"
 import type { KeptPath } from "./workspace.ts"
 
 /** Names are compared without their case: a folder may be blind to it. */
-const keptReason = (kept: readonly KeptPath[], path: string): string | undefined => {
+export const keptReason = (kept: readonly KeptPath[], path: string): string | undefined => {
   const folded = path.toLowerCase()
   return kept.find(({ path: own }) => {
     const at = own.toLowerCase()

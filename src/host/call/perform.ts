@@ -2,7 +2,7 @@
  * One call, from request to envelope: the steps in their order, the clock on each, and the receipt at the end.
  *
  * Guarantees: whatever happens, a refusal, a violation, a thrown bug, exactly one receipt is written and one envelope
- * given back. What a receipt holds of the effects is made before they are committed, and is bounded. Sandboxes, proxies
+ * given back. A call whose effects only lack a person's yes may be handed to a holder instead of being thrown away. What a receipt holds of the effects is made before they are committed, and is bounded. Sandboxes, proxies
  * and timers belong to the call's scope and are gone when the envelope is out.
  */
 import type { JsonObject } from "../../manifest/types.ts"
@@ -17,12 +17,14 @@ import type { CallError, Envelope, ReportedEffect } from "../types.ts"
 import { admit } from "./admit.ts"
 import { approve, authorizeAsking } from "./approve.ts"
 import type { HostCore } from "./core.ts"
+import type { CallEvent } from "../events.ts"
+import { CallEvents } from "./events.ts"
 import { findRoute, route } from "./route.ts"
 import { run } from "./run.ts"
 import { seal } from "./seal.ts"
 import { settle } from "./settle.ts"
 import { signIn } from "./sign-in.ts"
-import type { Progress, Requested } from "./steps.ts"
+import type { Holder, Judged, Progress, Requested } from "./steps.ts"
 import { tellDenials } from "./tell-denials.ts"
 
 type End = Success | Failure
@@ -37,6 +39,7 @@ class Trail {
   ran: Promise<JsonObject> | undefined
   denied: readonly Denial[] = []
   backend: string | undefined
+  held: JsonObject | undefined
   readonly timings: Record<string, number> = {}
   #at = performance.now()
   constructor(requested: Requested) {
@@ -50,10 +53,18 @@ class Trail {
   }
 }
 
-const walk = async (core: HostCore, requested: Requested, trail: Trail, scope: AsyncDisposableStack): Promise<End> => {
+const walk = async (
+  core: HostCore,
+  requested: Requested,
+  trail: Trail,
+  scope: AsyncDisposableStack,
+  holder: Holder | undefined,
+): Promise<End> => {
+  const { tell } = requested
   const admitted = admit(core, requested)
   trail.mark("admit", admitted.ok ? admitted.value : undefined)
   if (!admitted.ok) return admitted
+  tell({ type: "admitted", tool: `${admitted.value.tool.id}@${admitted.value.tool.major}` })
   scope.use(admitted.value.folder)
   const authorized = await authorizeAsking(core, admitted.value)
   trail.mark("authorize", authorized.ok ? authorized.value : undefined)
@@ -61,12 +72,14 @@ const walk = async (core: HostCore, requested: Requested, trail: Trail, scope: A
   const routed = route(authorized.value, await findRoute(core, authorized.value))
   trail.mark("route", routed.ok ? routed.value : undefined)
   if (!routed.ok) return routed
+  tell({ type: "routed", driver: routed.value.driver.key })
   const signedIn = signIn(routed.value)
   trail.mark("sign_in", signedIn.ok ? signedIn.value : undefined)
   if (!signedIn.ok) return signedIn
   const sealed = seal(core, signedIn.value)
   trail.mark("seal", sealed.ok ? sealed.value : undefined)
   if (!sealed.ok) return sealed
+  tell({ type: "sealed", profileDigest: sealed.value.profileDigest })
   trail.backend = core.config.backend
   trail.ran = whatRan(core.data, sealed.value.profile.executables)
   const judged = await run(core, sealed.value, scope)
@@ -74,11 +87,16 @@ const walk = async (core: HostCore, requested: Requested, trail: Trail, scope: A
   if (!judged.ok) return judged
   trail.effects = judged.value.effects
   trail.denied = judged.value.attempt.denied
+  for (const denial of trail.denied) tell({ type: "denied", denial })
+  const { verdict } = judged.value
+  tell({ type: "judged", verdict: verdict.ok ? "ok" : verdict.code, effects: trail.effects.length })
   const answered = await approve(judged.value)
   trail.mark("approve", answered)
   trail.rows = await receiptRows(answered, answered.effects, trail.denied, await trail.ran)
-  const settled = await settle(answered)
+  const keep = holder === undefined ? undefined : (call: Judged, answer: Success) => holder.hold(call, answer, scope)
+  const settled = await settle(answered, keep)
   trail.mark("settle")
+  trail.held = settled.held
   trail.effects = settled.effects
   return settled.end
 }
@@ -135,6 +153,7 @@ const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Pr
         config: core.config,
         ...(error === undefined ? {} : { error }),
         ...(end.ok || end.evidence === undefined ? {} : { evidence: end.evidence }),
+        ...(trail.held === undefined ? {} : { held: trail.held }),
         ...(backend === undefined ? {} : { backend }),
       }),
     )
@@ -158,16 +177,48 @@ const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Pr
   }
 }
 
-export const perform = async (core: HostCore, log: AuditLog, requested: Requested): Promise<Envelope> => {
+/** The held call knows its receipt; where that fails, the next host finds it in the log. */
+const noteReceipt = async (holder: Holder | undefined, { call, receipt }: Envelope): Promise<void> => {
+  if (receipt !== "none") await holder?.receipted(call, receipt).catch(() => undefined)
+}
+
+const performTold = async (
+  core: HostCore,
+  log: AuditLog,
+  requested: Requested,
+  holder: Holder | undefined,
+): Promise<Envelope> => {
   const trail = new Trail(requested)
   const scope = new AsyncDisposableStack()
   try {
     using _open = openCall(core.data, requested.call, String(requested.request.tool))
-    const end = await walk(core, requested, trail, scope).catch(thrown)
-    return await record(core, log, trail, end)
+    const end = await walk(core, requested, trail, scope, holder).catch(thrown)
+    const envelope = await record(core, log, trail, end)
+    if (trail.held !== undefined) await noteReceipt(holder, envelope)
+    return envelope
   } catch (error) {
     return await record(core, log, trail, thrown(error))
   } finally {
     await scope.disposeAsync().catch(() => undefined)
   }
+}
+
+const commitTold = (envelope: Envelope): keyof typeof outcome => {
+  if (envelope.effects.some((effect) => effect.committed)) return "committed"
+  return !envelope.ok && envelope.error.details["commit"] === "unknown" ? "unknown" : "none"
+}
+
+/** `holder`: keeps calls that nobody was there to approve; without one nothing is held. `observe` hears what happens. */
+export const perform = async (
+  core: HostCore,
+  log: AuditLog,
+  requested: Omit<Requested, "tell">,
+  { holder, observe }: { readonly holder?: Holder; readonly observe?: (event: CallEvent) => void } = {},
+): Promise<Envelope> => {
+  const events = new CallEvents(requested.call, observe)
+  const envelope = await performTold(core, log, { ...requested, tell: events.tell }, holder)
+  const commit = commitTold(envelope)
+  events.tell({ type: "settled", ok: envelope.ok, commit, ...(envelope.ok ? {} : { code: envelope.error.code }) })
+  events.flush()
+  return envelope
 }

@@ -25,6 +25,8 @@ export interface CallEnd {
   readonly error?: CallError
   /** what the caller was not told of why */
   readonly evidence?: JsonObject
+  /** that its layer waits for an answer, and until when */
+  readonly held?: JsonObject
   readonly rows: ReceiptRows
   readonly committed: boolean
   /** milliseconds a step */
@@ -243,8 +245,9 @@ const draftOf = (progress: Progress, metadata: JsonObject): EventDraft => ({
 const accessFacts = (access: Authorized["access"]): JsonObject =>
   access.chain.length === 0 ? {} : { access: small({ ...access, chain: [...access.chain] }) }
 
-const verdictFacts = ({ progress, error }: CallEnd): JsonObject => ({
+const verdictFacts = ({ progress, error, held }: CallEnd): JsonObject => ({
   call: progress.call,
+  ...(held === undefined ? {} : { held }),
   ok: error === undefined,
   verdict: error?.code ?? "ok",
   ...(error === undefined

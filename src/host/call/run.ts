@@ -47,6 +47,7 @@ export const run = async (core: HostCore, sealed: Sealed, scope: AsyncDisposable
     const left = sealed.timeout.ms - (performance.now() - started)
     const wallMs = attempts === 1 ? sealed.profile.limits.wallMs : Math.max(1, Math.floor(left))
     await using own = new AsyncDisposableStack()
+    sealed.tell({ type: "started", attempt: attempts })
     const made = await attempt(core, sealed, { wallMs, earlier: denied, scope: own })
     if (!made.ok) return made
     homes = [...homes, ...(await keepHome(made.value.exited))]

@@ -1,21 +1,58 @@
 /**
- * Step 8: commit or discard.
+ * Step 8: commit, hold or discard.
  *
- * Guarantees: exactly one of the two, and commit only for a verdict that is ok and no plan. A commit that met a
+ * Guarantees: exactly one of the three; commit only for a verdict that is ok and no plan, hold only where a person's yes
+ * is all that is missing and nobody was there to ask. A commit that met a
  * concurrent change or a full disk left the workspace as it was and ends the call; one that was broken off is reported
  * as unknown, never as anything else.
  * Does not: write the receipt; `perform` does, for every way a call can end.
  */
+import type { JsonObject } from "../../manifest/types.ts"
 import type { Failure, Success } from "../failure.ts"
 import type { ReportedEffect } from "../types.ts"
-import type { Judged } from "./steps.ts"
+import type { HoldOutcome, Judged } from "./steps.ts"
 
 export interface Settled {
   readonly end: Success | Failure
   readonly effects: readonly ReportedEffect[]
+  /** it is on disk, and waits for an answer */
+  readonly held?: JsonObject
 }
 
-export const settle = async (judged: Judged): Promise<Settled> => {
+const held = (verdict: Failure, { id, expires }: Extract<HoldOutcome, { ok: true }>): Failure => ({
+  ...verdict,
+  message: `${verdict.message}; they are held until ${expires}`,
+  hint: `look at it with \`caisson approvals show ${id}\`, then approve or deny it, or run it again with --yes`,
+  details: { ...verdict.details, approval: { id, expires, class: verdict.details["approval"] ?? "on-mutate" } },
+})
+const notHeld = (verdict: Failure, message: string): Failure => ({
+  ...verdict,
+  message: `${verdict.message}; they could not be held: ${message}`,
+  hint: "look at the effects, then run it again with --yes",
+  details: { ...verdict.details, not_held: message },
+})
+
+/** Where nothing but an answer is missing, the call waits for one, with no process alive. */
+const holdOrDiscard = async (judged: Judged, verdict: Failure, keep: Keep | undefined): Promise<Settled> => {
+  const { ifApproved, effects, attempt, signal, tell } = judged
+  if (ifApproved === undefined || keep === undefined || signal.aborted) {
+    await attempt.exited.discard()
+    return { end: verdict, effects }
+  }
+  const outcome = await keep(judged, ifApproved)
+  if (!outcome.ok) {
+    await attempt.exited.discard()
+    return { end: notHeld(verdict, outcome.message), effects }
+  }
+  const { id, expires, bytes, layer } = outcome
+  tell({ type: "held", id, expires })
+  return { end: held(verdict, outcome), effects, held: { id, expires, bytes, layer } }
+}
+
+/** Keeps a judged call on disk until a person answers. */
+export type Keep = (judged: Judged, answer: Success) => Promise<HoldOutcome>
+
+export const settle = async (judged: Judged, keep?: Keep): Promise<Settled> => {
   const {
     verdict,
     effects,
@@ -24,7 +61,8 @@ export const settle = async (judged: Judged): Promise<Settled> => {
     signal,
     timeout,
   } = judged
-  if (!verdict.ok || plan) {
+  if (!verdict.ok) return holdOrDiscard(judged, verdict, plan ? undefined : keep)
+  if (plan) {
     await exited.discard()
     return { end: verdict, effects }
   }

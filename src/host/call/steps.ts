@@ -16,6 +16,7 @@ import type { DriverKindModule, KindCommand } from "../drivers/kind.ts"
 import type { Program } from "../drivers/program.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import type { Reached } from "./core.ts"
+import type { Tell } from "../events.ts"
 import type { Resolution } from "../resolver/types.ts"
 import type { CallOptions, CallRequest, ReportedEffect } from "../types.ts"
 import type { KeptPath } from "./workspace.ts"
@@ -33,6 +34,8 @@ export interface Requested {
   readonly unreadable?: string
   /** the caller's own signal, or the host closing */
   readonly signal: AbortSignal
+  /** what happens, told to whoever observes the call */
+  readonly tell: Tell
   /** how a person can be asked, where one can */
   readonly ask?: NonNullable<CallOptions["approve"]>
 }
@@ -120,6 +123,19 @@ export interface Judged extends Ran {
   readonly verdict: Success | Failure
   /** what the verdict becomes once a person approves the effects */
   readonly ifApproved?: Success
+}
+
+/** What became of the wish to keep a judged call until a person answers. */
+export type HoldOutcome =
+  | { readonly ok: true; readonly id: string; readonly expires: string; readonly bytes: number; readonly layer: string }
+  | { readonly ok: false; readonly message: string }
+
+/** Keeps judged calls for later; whoever performs calls is handed one, or keeps none. */
+export interface Holder {
+  /** What the call needs of it belongs to the scope. */
+  hold(judged: Judged, answer: Success, scope: AsyncDisposableStack): Promise<HoldOutcome>
+  /** The held call's own receipt is written. */
+  receipted(call: string, receipt: string): Promise<void>
 }
 
 export type Progress = Requested | Admitted | Authorized | Routed | SignedIn | Sealed | Ran | Judged

@@ -43,9 +43,24 @@ interface Settings {
   readonly policy_tags?: Partial<OperatorConfig["policyTags"]>
   readonly region?: string
   readonly region_allows_global?: boolean
-  readonly approvals?: { readonly on_mutate?: OperatorConfig["approvals"]["onMutate"] }
+  readonly approvals?: {
+    readonly on_mutate?: OperatorConfig["approvals"]["onMutate"]
+    readonly hold_ms?: number
+    readonly hold_count?: number
+    readonly hold_mb?: number
+  }
   readonly env?: Readonly<Record<string, string>>
   readonly read_only_http?: OperatorConfig["readOnlyHttp"]
+}
+
+const approvalsOf = (written: NonNullable<Settings["approvals"]>): OperatorConfig["approvals"] => {
+  const { approvals } = defaultConfig
+  return Object.freeze({
+    onMutate: written.on_mutate ?? approvals.onMutate,
+    holdMs: written.hold_ms ?? approvals.holdMs,
+    holdCount: written.hold_count ?? approvals.holdCount,
+    holdBytes: written.hold_mb === undefined ? approvals.holdBytes : written.hold_mb * MiB,
+  })
 }
 
 const limitsOf = (written: NonNullable<Settings["limits"]>): Partial<Limits> =>
@@ -92,7 +107,7 @@ const configOf = (written: Settings, file: string, folder: string, report: Repor
     policyTags: Object.freeze({ ...defaultConfig.policyTags, ...tags }),
     ...(region === undefined ? {} : { region }),
     regionAllowsGlobal: written.region_allows_global ?? defaultConfig.regionAllowsGlobal,
-    approvals: Object.freeze({ onMutate: approvals?.on_mutate ?? defaultConfig.approvals.onMutate }),
+    approvals: approvalsOf(approvals ?? {}),
     ...(env === undefined ? {} : { env: Object.freeze(env) }),
     readOnlyHttp: written.read_only_http ?? defaultConfig.readOnlyHttp,
   })

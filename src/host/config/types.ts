@@ -2,6 +2,7 @@
 import type { EgressEntry } from "../../manifest/egress-entry.ts"
 import type { EgressBudgets, EgressServices } from "../../egress-proxy/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
+import { hostLimits } from "../limits.ts"
 
 export interface OperatorConfig {
   /** where it was read from; absent: no file, all defaults */
@@ -39,7 +40,15 @@ export interface OperatorConfig {
   /** does an explicit `global` satisfy `region` (C-22); default false */
   readonly regionAllowsGlobal: boolean
   /** `default`: `auto` for tools of risk_level 0 or 1 that mutate the workspace alone, else `ask` */
-  readonly approvals: { readonly onMutate: "auto" | "ask" }
+  readonly approvals: {
+    readonly onMutate: "auto" | "ask"
+    /** how long a call whose effects nobody was there to approve is held; 0: not at all */
+    readonly holdMs: number
+    /** how many are held at once */
+    readonly holdCount: number
+    /** what they take on disk together */
+    readonly holdBytes: number
+  }
   /** values that `env.pass` may hand to a tool; the process's own environment is never passed */
   readonly env: Readonly<Record<string, string>>
   readonly readOnlyHttp: "enforce" | "report" | "off"
@@ -55,7 +64,12 @@ export const defaultConfig: OperatorConfig = Object.freeze({
   undeclaredWrite: "refuse",
   policyTags: Object.freeze({ allow: Object.freeze([]), deny: Object.freeze([]) }),
   regionAllowsGlobal: false,
-  approvals: Object.freeze({ onMutate: "ask" }),
+  approvals: Object.freeze({
+    onMutate: "ask",
+    holdMs: hostLimits.holdMs.value,
+    holdCount: hostLimits.holdCount.value,
+    holdBytes: hostLimits.holdBytes.value,
+  }),
   env: Object.freeze({}),
   readOnlyHttp: "report",
 })

@@ -3,13 +3,16 @@
  *
  * Guarantees: a call has a marker from before its first step until its receipt is written. The marker is locked by its
  * process for as long as that lives, so a marker that can be locked belongs to a dead one, in whatever pid namespace. A
- * later host writes the receipt in its place, once, with the verdict `internal`.
+ * later host writes the receipt in its place, once, with the verdict `internal`, unless the log has one of that call: then
+ * the host died between its receipt and the end of its marker.
  */
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs"
 import { join } from "node:path"
-import { callsFolder } from "../../data-folder/paths.ts"
+import { auditLogFile, callsFolder } from "../../data-folder/paths.ts"
 import { shown } from "../../manifest/diagnostics.ts"
 import { flock, LOCK, SyscallError } from "../../linux/syscalls.ts"
+import { parseEvent } from "./event.ts"
+import { linesOf } from "./lines.ts"
 import type { AuditLog } from "./log.ts"
 
 interface Marker {
@@ -65,13 +68,37 @@ const readMarker = (file: string): Partial<Marker> => {
   }
 }
 
+/** Of these calls, those that the log has a receipt of. */
+const receiptsOf = (data: string, calls: readonly string[]): ReadonlySet<string> => {
+  const found = new Set<string>()
+  for (const { text, terminated } of linesOf(auditLogFile(data)))
+    for (const call of calls) {
+      if (!terminated || found.has(call) || !text.includes(`"call":${JSON.stringify(call)}`)) continue
+      const parsed = parseEvent(text)
+      if (parsed.ok && parsed.event.action === "tool.invoked" && parsed.event.metadata?.["call"] === call)
+        found.add(call)
+    }
+  return found
+}
+
 /** Write the receipts of calls whose host died. Answers how many. */
 export const closeAbandonedCalls = async (data: string, log: AuditLog): Promise<number> => {
   let closed = 0
-  for (const name of readdirSync(callsFolder(data)).sort()) {
-    const file = join(callsFolder(data), name)
-    if (!name.endsWith(SUFFIX) || !isAbandoned(file)) continue
-    const { call = name.slice(0, -SUFFIX.length), tool = "?" } = readMarker(file)
+  const abandoned = readdirSync(callsFolder(data))
+    .sort()
+    .map((name) => ({ name, file: join(callsFolder(data), name) }))
+    .filter(({ name, file }) => name.endsWith(SUFFIX) && isAbandoned(file))
+    .map(({ name, file }) => ({ file, call: name.slice(0, -SUFFIX.length), tool: "?", ...readMarker(file) }))
+  if (abandoned.length === 0) return 0
+  const recorded = receiptsOf(
+    data,
+    abandoned.map(({ call }) => call),
+  )
+  for (const { file, call, tool } of abandoned) {
+    if (recorded.has(call)) {
+      rmSync(file, { force: true })
+      continue
+    }
     const written = await log.append(
       {
         actor: { id: "caisson", role: "host" },

@@ -1,5 +1,6 @@
 import { rmSync } from "node:fs"
 import { afterEach, describe, expect, it } from "vitest"
+import { defaultConfig } from "../../../src/host/config/types.ts"
 import type { OperatorConfig } from "../../../src/host/config/types.ts"
 import type { GovernanceDecision, PolicyContract, ToolContract } from "../../../src/manifest/types.ts"
 import { type Asked, authorized, type Place, scopes, toolOf, value, worldOf } from "./values.ts"
@@ -45,7 +46,7 @@ describe("authorize", () => {
     [
       "an operator who asks",
       { approval: onMutate, riskLevel: 0 as const },
-      { approvals: { onMutate: "ask" as const } },
+      { approvals: { ...defaultConfig.approvals, onMutate: "ask" as const } },
     ],
   ])("asks about effects for %s", (_what, tool, config) => {
     expect(value(ask(tool, {}, config)).approval.onEffects).toBe("ask")
@@ -54,14 +55,16 @@ describe("authorize", () => {
 
   it("lets the operator trust workspace effects of any risk", () => {
     expect(
-      value(ask({ approval: onMutate, riskLevel: 3 }, {}, { approvals: { onMutate: "auto" } })).approval.onEffects,
+      value(
+        ask({ approval: onMutate, riskLevel: 3 }, {}, { approvals: { ...defaultConfig.approvals, onMutate: "auto" } }),
+      ).approval.onEffects,
     ).toBe("commit")
   })
 
   it("asks before the run where effects cannot be undone, whatever the operator set, also for a plan", () => {
     const tool = { approval: onMutate, mutates: scopes("workspace:/notes/*", "external:mail") }
     for (const request of [{}, { plan: true }])
-      expect(ask(tool, request, { approvals: { onMutate: "auto" } })).toMatchObject({
+      expect(ask(tool, request, { approvals: { ...defaultConfig.approvals, onMutate: "auto" } })).toMatchObject({
         code: "approval_required",
         details: { mutates: ["external:mail"] },
       })

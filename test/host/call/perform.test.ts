@@ -266,7 +266,11 @@ describe("a call", () => {
       const risky: Scene = { tool: toolOf({ riskLevel }), runs: [{ stdout: "done", effects: [note] }] }
       const { envelope } = await tell({ ...risky, approved: false })
       expect(envelope, `risk ${riskLevel}`).toMatchObject({ error: { code: "approval_required" } })
-      const relaxed = await tell({ ...risky, approved: false, config: { approvals: { onMutate: "auto" } } })
+      const relaxed = await tell({
+        ...risky,
+        approved: false,
+        config: { approvals: { ...defaultConfig.approvals, onMutate: "auto" } },
+      })
       expect(relaxed.envelope.ok, `risk ${riskLevel}`).toBe(true)
     }
     const scene: Scene = {
@@ -529,6 +533,7 @@ describe("a receipt", () => {
     const draft = receiptOf({
       progress: {
         call: "01JCALL",
+        tell: () => undefined,
         caller: processCaller(),
         approved: false,
         request: { tool: "a" },

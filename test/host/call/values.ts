@@ -208,6 +208,7 @@ const requested = (
   workspace: string,
 ): Requested => ({
   call: "01J",
+  tell: () => undefined,
   signal: new AbortController().signal,
   caller,
   approved,

@@ -22,13 +22,14 @@ import type { WriteSet } from "../types.ts"
 import { readAttributes, type Xattrs, type XattrPrefix } from "../xattrs.ts"
 import { apply, Conflict, syncParents } from "./apply.ts"
 import { type BaseRow, changedSince } from "./base.ts"
-import type { Baseline } from "./baseline.ts"
+import { type Baseline, beginSnapshot } from "./baseline.ts"
 import { check, movedFolders, type Checked } from "./check.ts"
 import { fingerprint, identify } from "./identity.ts"
 import type { Journal, Operation, Values } from "./journal.ts"
 import { type LockOptions, withFolderLock } from "./lock.ts"
 import { absolute } from "./moves.ts"
 import { layerOwners, ownerOf } from "./owners.ts"
+import { noteFinished, noteUndone, undoneAt } from "./notes.ts"
 import { plan, type Keep, type Move } from "./plan.ts"
 import { rollBack } from "./rollback.ts"
 import { Stage } from "./stage.ts"
@@ -49,7 +50,7 @@ export interface CommitOptions extends LockOptions {
   readonly only?: Keep
   /** what stood there when it was described; anything else now is a conflict too */
   readonly base?: readonly BaseRow[]
-  /** a commit of that name leaves a note when it stands, for whoever named it (`hasFinished`) */
+  /** a commit of that name leaves a note when it stands, or when a crash made it be undone (`notes.ts`) */
   readonly name?: string
   /** called at every step that a crash could follow; tests stop or fail the commit there */
   readonly failpoint?: (name: string) => void
@@ -95,7 +96,8 @@ const commitLocked = async (
 ): Promise<CommitResult> => {
   const root = folder.fd
   const failpoint = options.failpoint ?? (() => {})
-  const since = BigInt(options.since.sinceNs)
+  const undone = options.name === undefined ? undefined : undoneAt(txRoot, options.name)
+  const since = BigInt((undone ?? options.since).sinceNs)
   const looking = { root, upper: options.upper, prefix: options.xattrPrefix, since }
   const moved = movedFolders(looking)
   const turns = takingTurns()
@@ -105,7 +107,9 @@ const commitLocked = async (
     checked.push(check(move, looking, moved))
   }
   const conflicts = [
-    ...(options.base === undefined ? [] : changedSince(root, options.writeSet.effects, options.base)),
+    ...(options.base === undefined
+      ? []
+      : changedSince(root, options.writeSet.effects, options.base, undone !== undefined)),
     ...checked.filter((item) => item.conflict).map((item) => displayName(item.move.path)),
   ]
   if (conflicts.length > 0) return { ok: false, reason: "conflict", paths: [...new Set(conflicts)] }
@@ -145,17 +149,22 @@ const commitLocked = async (
     failpoint("synced")
     transaction.finish()
   } catch (error) {
-    return undoAll(root, transaction, journal, error, failpoint)
+    return undoAll(folder, txRoot, transaction, journal, error, failpoint)
   }
-  cleanAfterwards(transaction, journal, failpoint)
+  cleanAfterwards(transaction, txRoot, journal, failpoint)
   return { ok: true }
 }
 
 /** The commit stands; what cannot be noted or cleaned now is by the next recovery. */
-const cleanAfterwards = (transaction: Transaction, { name }: Journal, failpoint: (name: string) => void): void => {
+const cleanAfterwards = (
+  transaction: Transaction,
+  txRoot: number,
+  { name }: Journal,
+  failpoint: (name: string) => void,
+): void => {
   try {
     failpoint("done")
-    transaction.note(name)
+    if (name !== undefined) noteFinished(txRoot, name)
     failpoint("noted")
     transaction.clean(failpoint)
     failpoint("cleaned")
@@ -165,7 +174,8 @@ const cleanAfterwards = (transaction: Transaction, { name }: Journal, failpoint:
 }
 
 const undoAll = (
-  root: number,
+  folder: OpenFolder,
+  txRoot: number,
   transaction: Transaction,
   journal: Journal,
   cause: unknown,
@@ -173,7 +183,8 @@ const undoAll = (
 ): CommitResult => {
   let foreign: readonly string[]
   try {
-    foreign = rollBack(root, transaction.staging, journal, failpoint)
+    foreign = rollBack(folder.fd, transaction.staging, journal, failpoint)
+    if (journal.name !== undefined && foreign.length === 0) noteUndone(txRoot, journal.name, beginSnapshot(folder))
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     return {

@@ -45,6 +45,12 @@ export const withFolderLock = async <T>(
   }
 }
 
+/** The lock if it is free, without waiting; it is given back when disposed of, or with this process. */
+export const takeFolderLock = (txRoot: number, key: string): Disposable | undefined => {
+  const held = tryLock(txRoot, lockName(key))
+  return held === undefined ? undefined : { [Symbol.dispose]: () => release(txRoot, lockName(key), held) }
+}
+
 /** The descriptor that holds the lock, or undefined while another process does. */
 const tryLock = (txRoot: number, name: string): number | undefined => {
   const fd = openat2Beneath(txRoot, name, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)

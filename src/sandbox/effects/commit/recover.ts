@@ -14,6 +14,8 @@ import { errorCode, lstatIn } from "../beneath.ts"
 import { fromBuffer } from "../names.ts"
 import { JournalMalformed } from "./journal.ts"
 import { lockName, type LockOptions, withFolderLock } from "./lock.ts"
+import { beginSnapshot } from "./baseline.ts"
+import { noteFinished, noteUndone } from "./notes.ts"
 import { rollBack } from "./rollback.ts"
 import { quarantine, Transaction, transactionsOf } from "./transaction.ts"
 import { findTxRoot } from "./tx-root.ts"
@@ -71,7 +73,7 @@ const recoverLocked = (
       using transaction = Transaction.find(root, name, folder.fd)
       if (transaction === undefined) continue
       if (trash.includes(name)) transaction.clean()
-      else recoverOne(transaction, txRoot, folder, failpoint, found)
+      else recoverOne(transaction, root, txRoot, folder, failpoint, found)
     } catch (error) {
       if (!(error instanceof JournalMalformed) && !["ENOTDIR", "ELOOP", "EXDEV"].includes(errorCode(error))) throw error
       found.malformed.push({ at: join(txRoot, quarantine(root, name)), why: (error as Error).message })
@@ -81,6 +83,7 @@ const recoverLocked = (
 
 const recoverOne = (
   transaction: Transaction,
+  root: number,
   txRoot: string,
   folder: OpenFolder,
   failpoint: (name: string) => void,
@@ -91,7 +94,7 @@ const recoverOne = (
   const journal = finished ? undefined : written
   if (finished) {
     found.finished++
-    transaction.note(written?.name)
+    if (written?.name !== undefined) noteFinished(root, written.name)
   }
   if (journal !== undefined) {
     const { ino, birthNs, dev, path } = journal.folder
@@ -105,6 +108,7 @@ const recoverOne = (
   const left = journal === undefined ? [] : rollBack(folder.fd, transaction.staging, journal, failpoint)
   failpoint("undone")
   if (left.length === 0) {
+    if (journal?.name !== undefined) noteUndone(root, journal.name, beginSnapshot(folder))
     transaction.clean()
     return
   }

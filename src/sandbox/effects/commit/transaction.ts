@@ -3,17 +3,16 @@
  *
  * It holds `slots` (or `place`, where content had to be staged in the workspace), `journal`, and `done` once everything
  * is applied. Without `journal` nothing was touched; with it and without `done`, undo; with `done`, only cleaning is
- * left. A commit that was given a name leaves `finished-<name>` in the folder of transactions before it is cleaned, for
- * whoever named it to find and remove. Cleaning begins by renaming the folder to `trash-…`, in one step. `kept-…` holds what could not be put back, and
+ * left. Cleaning begins by renaming the folder to `trash-…`, in one step. `kept-…` holds what could not be put back, and
  * `bad-…` what could not be understood, both for a person to look at.
  * Assumes: the caller holds the folder's lock.
  */
 import { randomUUID } from "node:crypto"
 import { closeSync, constants, fsyncSync } from "node:fs"
-import { openat2Beneath, renameat2, unlinkat } from "../../../linux/syscalls.ts"
+import { openat2Beneath, renameat2 } from "../../../linux/syscalls.ts"
 import { lstatIn, namesIn } from "../beneath.ts"
 import { fromBuffer, type BytePath } from "../names.ts"
-import { COMMIT_NAME, JournalMalformed, parseJournal, type Journal } from "./journal.ts"
+import { JournalMalformed, parseJournal, type Journal } from "./journal.ts"
 import { JOURNAL_BYTES } from "./limits.ts"
 import { removeTree } from "./remove.ts"
 import { dropStaging, findStaging, makeStaging, type Staging, writeDurably } from "./staging.ts"
@@ -22,7 +21,6 @@ import { isOwnFolder, makePrivateFolder, openFolderIn, readOwnFile } from "./tx-
 const TRASH = "trash-"
 const KEPT = "kept-"
 const BAD = "bad-"
-const FINISHED = "finished-"
 const DONE = "done"
 const JOURNAL = "journal"
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -116,13 +114,6 @@ export class Transaction implements Disposable {
     return lstatIn(this.#dir, nameOf(DONE)) !== undefined
   }
 
-  /** The commit of that name stands, whatever happens after this returns. */
-  note(name: string | undefined): void {
-    if (name === undefined) return
-    closeSync(openat2Beneath(this.#root, `${FINISHED}${name}`, constants.O_WRONLY | constants.O_CREAT, 0o600))
-    fsyncSync(this.#root)
-  }
-
   clean(failpoint: (name: string) => void = () => {}): void {
     const trash = this.name.startsWith(TRASH) ? this.name : `${TRASH}${this.name}`
     if (trash !== this.name) moveFolder(this.#root, this.name, trash)
@@ -142,14 +133,6 @@ export class Transaction implements Disposable {
     this.#staging?.close()
     closeSync(this.#dir)
   }
-}
-
-/** Does the commit of that name stand? Known once the folder that it wrote to was recovered. */
-export const hasFinished = (root: number, name: string): boolean =>
-  COMMIT_NAME.test(name) && lstatIn(root, nameOf(`${FINISHED}${name}`)) !== undefined
-
-export const forgetFinished = (root: number, name: string): void => {
-  if (hasFinished(root, name)) unlinkat(root, `${FINISHED}${name}`)
 }
 
 /** Set a transaction aside that cannot be understood, so that it is in nobody's way. */

@@ -1,0 +1,28 @@
+/** What an observer of a call hears while it happens. */
+import type { Denial } from "../sandbox/backend.ts"
+
+export type EventBody =
+  | { readonly type: "admitted"; readonly tool: string }
+  | { readonly type: "routed"; readonly driver: string }
+  | { readonly type: "sealed"; readonly profileDigest: string }
+  | { readonly type: "started"; readonly attempt: number }
+  /** `dropped`: bytes of either stream that were left out just before */
+  | {
+      readonly type: "output"
+      readonly stream: "stdout" | "stderr"
+      readonly bytes: Uint8Array
+      readonly dropped?: number
+    }
+  | { readonly type: "denied"; readonly denial: Denial }
+  | { readonly type: "judged"; readonly verdict: string; readonly effects: number }
+  | { readonly type: "held"; readonly id: string; readonly expires: string }
+  | {
+      readonly type: "settled"
+      readonly ok: boolean
+      readonly code?: string
+      readonly commit: "committed" | "unknown" | "none"
+    }
+
+/** `at`: milliseconds since the epoch. */
+export type CallEvent = { readonly seq: number; readonly at: number; readonly call: string } & EventBody
+export type Tell = (event: EventBody) => void

@@ -1,0 +1,226 @@
+/**
+ * A person's answer to a held call: exactly that layer is committed, or none of it.
+ *
+ * Guarantees: of several who decide at once, one does, across processes; the others are told. The answer counts only from
+ * who may give it, in time, and for a workspace that this host would admit now. A layer that is not what was held, a
+ * workspace that changed underneath or is another folder: nothing is committed. Every answer that was taken leaves a
+ * receipt that names the call's own.
+ */
+import type { Caller } from "../access/caller.ts"
+import { keptReason } from "../call/judge-effects.ts"
+import { openWorkspace } from "../call/workspace.ts"
+import { callErrorOf, type Failure } from "../failure.ts"
+import { hasFinished, txRootOf } from "../../sandbox/effects/index.ts"
+import type { HeldCommitResult } from "../../sandbox/layers/held.ts"
+import { now } from "../store/instant.ts"
+import { type ClaimResult, type HeldCall, StoreUnavailable } from "../store/store.ts"
+import type { Envelope } from "../types.ts"
+import type { HeldContext } from "./context.ts"
+import { maySee, mayDecide } from "./deciders.ts"
+import { expiresOf, factsOf } from "./facts.ts"
+import { type HeldAnswer, folderOf, isCallId, lockHeld, readAnswer } from "./files.ts"
+import { endClaim } from "./settle-held.ts"
+import { makeWhole, receiptHolding, resume } from "./tend.ts"
+
+export type Answer = "approve" | "deny"
+
+const fail = (
+  code: Failure["code"],
+  message: string,
+  more: Partial<Pick<Failure, "hint" | "retryable" | "details">> = {},
+): Failure => ({ ok: false, code, message, details: {}, ...more })
+
+export const noSuchCall = (id: string): Failure =>
+  fail("not_found", `there is no held call ${isCallId(id) ? id : "of that name"}`, {
+    hint: "`caisson approvals` lists those that wait for an answer",
+  })
+
+const notClaimed = (id: string, claimed: Extract<ClaimResult, { ok: false }>): Failure => {
+  if (claimed.why === "absent") return noSuchCall(id)
+  const { held } = claimed
+  if (claimed.why === "settled")
+    return fail("conflict", `the call was decided already: ${held.outcome?.verdict ?? "unknown"}`, {
+      hint: `\`caisson receipts --call ${id}\` shows who decided, and how`,
+      retryable: false,
+      details: { verdict: held.outcome?.verdict ?? "unknown", committed: held.outcome?.committed ?? false },
+    })
+  if (claimed.why === "expired") return expired(held)
+  return busy
+}
+
+const busy = fail("conflict", "another decision about this call is under way", { hint: "wait for it, then look again" })
+export const expired = (held: HeldCall): Failure =>
+  fail("approval_expired", `the call was held until ${expiresOf(held)}; its effects are gone`, {
+    details: { expires: expiresOf(held) },
+  })
+
+interface Ended {
+  readonly failure?: Failure
+  readonly committed: boolean
+  readonly final: boolean
+}
+
+const endOf = (result: HeldCommitResult): Ended => {
+  if (result.ok) return { committed: true, final: true }
+  switch (result.reason) {
+    case "conflict":
+      return {
+        committed: false,
+        final: true,
+        failure: fail("conflict", `the workspace changed underneath the call: ${result.paths.slice(0, 5).join(", ")}`, {
+          details: { paths: result.paths.slice(0, 20), total: result.paths.length },
+        }),
+      }
+    case "replaced":
+      return {
+        committed: false,
+        final: false,
+        failure: fail("conflict", `${result.message}; nothing was committed, and the call is held on`, {
+          hint: "put the folder back in its place and approve again, or deny the call",
+          retryable: false,
+        }),
+      }
+    case "altered":
+      return {
+        committed: false,
+        final: true,
+        failure: fail("commit_failed", `${result.message}: nothing was committed, and the held call is thrown away`, {
+          hint: "look for who writes in the data folder, then run the call again",
+          retryable: false,
+        }),
+      }
+    case "failed":
+      return {
+        committed: false,
+        final: false,
+        failure: fail("commit_failed", `the effects could not be committed: ${result.message}; the call is held on`, {
+          hint: "free disk space or mend permissions, then approve it again",
+        }),
+      }
+    case "unknown":
+      return {
+        committed: false,
+        final: false,
+        failure: fail("internal", `whether the effects were committed is not known: ${result.message}`, {
+          hint: "run `caisson approvals`: it finds out",
+          retryable: false,
+          details: { commit: "unknown" },
+        }),
+      }
+  }
+}
+
+/** May this host still write there, and to those paths? */
+const unfit = ({ core }: HeldContext, caller: Caller, held: HeldCall, answer: HeldAnswer): Failure | undefined => {
+  const admitted = openWorkspace(core, caller, factsOf(held).folder.path)
+  if (!admitted.ok) return admitted
+  using _folder = admitted.value.folder
+  const { kept } = admitted.value
+  const own = answer.effects.find(
+    ({ path, from }) =>
+      keptReason(kept, path) !== undefined || (from !== undefined && keptReason(kept, from) !== undefined),
+  )
+  return own === undefined
+    ? undefined
+    : fail("policy_violation", `the host uses ${own.path} by now; nothing was committed, and the call is held on`)
+}
+
+const commit = async (
+  context: HeldContext,
+  caller: Caller,
+  held: HeldCall,
+  answer: HeldAnswer | undefined,
+  cancel: AbortSignal,
+): Promise<Ended> => {
+  const { core } = context
+  if (answer === undefined)
+    return endOf({ ok: false, reason: "altered", message: "what the call answered is not what was held" })
+  const { folder, layer } = factsOf(held)
+  const refused = unfit(context, caller, held, answer)
+  if (refused !== undefined) return { committed: false, final: false, failure: refused }
+  if (!(await makeWhole(context, held, cancel)))
+    return endOf({
+      ok: false,
+      reason: "replaced",
+      message: `the folder ${folder.path} was moved or replaced, or is in use`,
+    })
+  const backend = await core.backend()
+  const written = await backend.commitHeld({ at: folderOf(core.data, held.id), digest: layer, name: held.id })
+  if (written.ok || written.reason !== "unknown") return endOf(written)
+  // Whoever wrote it died over it: once the workspace is whole again, a note says which it was.
+  if (!(await makeWhole(context, held, cancel))) return endOf(written)
+  return hasFinished(txRootOf(core.data), held.id) ? endOf({ ok: true }) : endOf({ ...written, reason: "failed" })
+}
+
+const envelopeOf = (held: HeldCall | undefined, id: string, failure: Failure): Envelope => ({
+  ok: false,
+  error: callErrorOf(failure),
+  call: held?.id ?? (isCallId(id) ? id : "none"),
+  ...(held === undefined ? {} : { driver: factsOf(held).driver }),
+  effects: [],
+  denied: [],
+  receipt: "none",
+})
+
+const decideLocked = async (
+  context: HeldContext,
+  id: string,
+  decision: Answer,
+  caller: Caller,
+  cancel: AbortSignal,
+): Promise<Envelope> => {
+  const store = await context.store()
+  const found = await store.held(id)
+  if (found === undefined || !maySee(caller, factsOf(found))) return envelopeOf(undefined, id, noSuchCall(id))
+  const barred = mayDecide(context.core, caller, factsOf(found), decision === "approve")
+  if (barred !== undefined) return envelopeOf(found, id, barred)
+  // The lock is ours, so a claim that is there was left by a process that died.
+  const noted = await receiptHolding(context, found)
+  if (noted.state === "deciding") await resume(context, noted, cancel)
+  const claimed = await store.claim(id, decision, caller.actor, now())
+  if (!claimed.ok) return envelopeOf(found, id, notClaimed(id, claimed))
+  const { held, claim } = claimed
+  const answer = readAnswer(context.core.data, id, factsOf(held).answer)
+  const ended: Ended =
+    decision === "deny"
+      ? {
+          committed: false,
+          final: true,
+          failure: fail("approval_denied", "a person said no to these effects; nothing was committed"),
+        }
+      : await commit(context, caller, held, answer, cancel).catch((error: unknown) =>
+          endOf({ ok: false, reason: "failed", message: error instanceof Error ? error.message : String(error) }),
+        )
+  const error = ended.failure === undefined ? undefined : callErrorOf(ended.failure)
+  const { committed, final } = ended
+  const settled = await endClaim(context, held, claim, { committed, final, ...(error === undefined ? {} : { error }) })
+  const base = {
+    call: id,
+    driver: factsOf(held).driver,
+    effects: (answer?.effects ?? []).map((effect) => ({ ...effect, committed })),
+    denied: answer?.denied ?? [],
+    receipt: settled.receipt,
+  }
+  if (settled.error !== undefined || answer === undefined)
+    return { ok: false, error: settled.error ?? callErrorOf(busy), ...base }
+  return { ok: true, value: answer.value, ...base, ...(answer.notes.length > 0 ? { notes: answer.notes } : {}) }
+}
+
+export const decide = async (
+  context: HeldContext,
+  id: string,
+  decision: Answer,
+  caller: Caller,
+  cancel: AbortSignal,
+): Promise<Envelope> => {
+  if (!isCallId(id)) return envelopeOf(undefined, id, noSuchCall(id))
+  try {
+    using lock = lockHeld(context.core.data, id)
+    if (lock !== undefined) return await decideLocked(context, id, decision, caller, cancel)
+    const found = await (await context.store()).held(id)
+    return envelopeOf(undefined, id, found === undefined || !maySee(caller, factsOf(found)) ? noSuchCall(id) : busy)
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error
+    return envelopeOf(undefined, id, fail("internal", error.message, { hint: error.fix }))
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * Whom a held call is shown to, and whose answer counts.
+ *
+ * Guarantees: pure. Who may not see a held call gets the answer for one that is not there. A yes counts from its own
+ * caller where that may approve, from an approver otherwise, and where a rule names its signers only from one of them; a
+ * tool that a rule denies by now is not committed, whoever says yes. A tool that is not registered here any more can
+ * only be decided where no rule spoke of it.
+ */
+import { mayApprove, ruleRefusal } from "../access/decide.ts"
+import { type Caller, isAllowedFolder, isOperator } from "../access/caller.ts"
+import { accessPolicyOf } from "../access/policy.ts"
+import type { HostCore } from "../call/core.ts"
+import { actionOf } from "../call/find-tool.ts"
+import type { Failure } from "../failure.ts"
+import { type HeldFacts, toolName } from "./facts.ts"
+
+export const maySee = (caller: Caller, facts: HeldFacts): boolean =>
+  isOperator(caller) ||
+  ((facts.user === caller.user || caller.roles.includes("approver")) &&
+    isAllowedFolder(facts.folder.path, caller.workspaces))
+
+const unauthorised = (message: string, hint: string): Failure => ({
+  ok: false,
+  code: "unauthorised",
+  message,
+  hint,
+  details: {},
+})
+
+/** Why this caller's answer does not count; undefined where it does. */
+export const mayDecide = (core: HostCore, caller: Caller, facts: HeldFacts, approves: boolean): Failure | undefined => {
+  const isOwn = facts.user === caller.user && facts.actor === caller.actor
+  if (!(isOwn ? caller.mayApprove : caller.roles.includes("approver")))
+    return unauthorised("this caller may not decide on this call", "ask a person who may approve")
+  if (!approves) return undefined
+  const { tool: wanted } = facts
+  const tool = core.registry
+    .toolsNamed(toolName(facts))
+    .find(({ version, source }) => version === wanted.version && source.digest === wanted.digest)
+  if (tool === undefined)
+    return facts.ruled
+      ? unauthorised(
+          `a rule says whose approval ${toolName(facts)} needs, and that tool is not registered here`,
+          "name its manifests with --manifests",
+        )
+      : undefined
+  const policy = accessPolicyOf(core.registry, core.config)
+  const deed = { tool, ...actionOf(core.registry, tool) }
+  const denied = ruleRefusal(policy, deed)
+  if (denied !== undefined) return denied
+  return mayApprove(policy, { ...caller, mayApprove: true }, deed)
+    ? undefined
+    : unauthorised(
+        "a rule says whose approval this call needs, and this caller is none of them",
+        "ask one of its signers",
+      )
+}

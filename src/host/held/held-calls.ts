@@ -1,0 +1,74 @@
+/**
+ * The held calls of one host: kept, told of, decided, tended.
+ *
+ * Guarantees: the store is opened at first need, and not at all where nothing was ever held on this data folder. What
+ * dead hosts left is tended once, in the background, before the first answer about held calls.
+ */
+import { existsSync } from "node:fs"
+import { storeFile } from "../../data-folder/paths.ts"
+import type { Caller } from "../access/caller.ts"
+import type { HostCore } from "../call/core.ts"
+import type { Holder, HoldOutcome, Judged } from "../call/steps.ts"
+import type { Success } from "../failure.ts"
+import type { AuditLog } from "../receipts/log.ts"
+import type { Store } from "../store/store.ts"
+import type { Envelope, HeldApproval, HeldApprovalDetail } from "../types.ts"
+import type { HeldContext } from "./context.ts"
+import { type Answer, decide } from "./decide.ts"
+import { heldOnDisk, isCallId } from "./files.ts"
+import { hold } from "./hold.ts"
+import { listHeld, showHeld } from "./list.ts"
+import { tend } from "./tend.ts"
+
+export class HeldCalls implements Holder, AsyncDisposable {
+  readonly #context: HeldContext
+  readonly #closing: AbortSignal
+  #store: Promise<Store> | undefined
+  constructor(core: HostCore, log: AuditLog, closing: AbortSignal) {
+    this.#context = { core, log, store: () => this.#open() }
+    this.#closing = closing
+  }
+  #open(): Promise<Store> {
+    if (this.#store === undefined) {
+      const opening = import("../store/sqlite.ts").then(({ openSqliteStore }) =>
+        openSqliteStore(storeFile(this.#context.core.data)),
+      )
+      this.#store = opening
+      // One that could not be opened is tried again.
+      opening.catch(() => (this.#store = undefined))
+    }
+    return this.#store
+  }
+  get #isUsed(): boolean {
+    const { data } = this.#context.core
+    return existsSync(storeFile(data)) || heldOnDisk(data).length > 0
+  }
+
+  /** Finish what dead hosts left, and throw away what expired. */
+  async tend(): Promise<void> {
+    if (this.#isUsed) await tend(this.#context, this.#closing)
+  }
+  hold(judged: Judged, answer: Success, scope: AsyncDisposableStack): Promise<HoldOutcome> {
+    return hold(this.#context, judged, answer, scope)
+  }
+  async receipted(call: string, receipt: string): Promise<void> {
+    await (await this.#open()).receipted(call, receipt)
+  }
+  async list(caller: Caller): Promise<readonly HeldApproval[]> {
+    if (!this.#isUsed) return []
+    await this.tend()
+    return listHeld(await this.#open(), caller)
+  }
+  async show(id: string, caller: Caller): Promise<HeldApprovalDetail | undefined> {
+    if (!this.#isUsed || !isCallId(id)) return undefined
+    await this.tend()
+    return showHeld(await this.#open(), this.#context.core.data, caller, id)
+  }
+  decide(id: string, answer: Answer, caller: Caller, cancel: AbortSignal): Promise<Envelope> {
+    return decide(this.#context, id, answer, caller, cancel)
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    const store = await this.#store?.catch(() => undefined)
+    await store?.[Symbol.asyncDispose]()
+  }
+}

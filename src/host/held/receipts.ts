@@ -1,0 +1,122 @@
+/**
+ * The evidence of a held call: one receipt of the holding, which is the call's own, and one of each decision about it.
+ *
+ * Guarantees: every claim leaves exactly one receipt, by whoever made it or by the host that found it broken off;
+ * `recorded` finds the ones that a crash kept from being noted elsewhere. A decision's receipt names that of the holding.
+ * Carries paths, codes, counts and digests, never a value.
+ */
+import type { JsonObject } from "../../manifest/types.ts"
+import { type EventDraft, parseEvent } from "../receipts/event.ts"
+import { linesOf } from "../receipts/lines.ts"
+import { auditLogFile } from "../../data-folder/paths.ts"
+import type { CallError } from "../types.ts"
+import type { Claim, HeldCall } from "../store/store.ts"
+import { expiresOf, factsOf, type HeldFacts, toolName } from "./facts.ts"
+
+const subjectOf = (facts: HeldFacts): EventDraft["subject"] => {
+  const path = facts.folder.path.toWellFormed()
+  return { kind: "tool", ref: toolName(facts), ...(path.length <= 1024 ? { path } : {}) }
+}
+
+/** What the call's own receipt says of the holding, and a decision's once more. */
+export const heldRecord = (held: Pick<HeldCall, "id" | "at" | "holdMs" | "bytes">, layer: string): JsonObject => ({
+  id: held.id,
+  expires: expiresOf(held),
+  bytes: held.bytes,
+  layer,
+})
+
+export interface DecisionEnd {
+  readonly error?: CallError
+  readonly committed: boolean
+  /** is the call settled with it */
+  readonly final: boolean
+  /** written by another host than the one that was deciding */
+  readonly crashed?: boolean
+}
+
+export const decisionDraft = (held: HeldCall, claim: Claim, end: DecisionEnd): EventDraft => {
+  const facts = factsOf(held)
+  const { error, committed, final, crashed } = end
+  const commit = error?.details["commit"]
+  return {
+    actor: { id: claim.by, role: claim.decision === "expire" ? "host" : "approver" },
+    action: claim.decision === "expire" ? "approval.expired" : "approval.decided",
+    subject: subjectOf(facts),
+    metadata: {
+      call: held.id,
+      ok: error === undefined,
+      verdict: error?.code ?? "ok",
+      ...(error === undefined ? {} : { class: error.class }),
+      ...(commit === undefined ? {} : { details: { commit } }),
+      ...(crashed === true ? { crashed } : {}),
+      user_id: facts.user,
+      decision: {
+        number: claim.number,
+        answer: claim.decision,
+        final,
+        ...(held.receipt === undefined ? {} : { held_receipt: held.receipt }),
+      },
+      held: heldRecord(held, facts.layer),
+      effects_total: facts.effects,
+      effects_committed: committed,
+    },
+  }
+}
+
+/** The receipt of a holding whose host died before it wrote the call's own. */
+export const holdDraft = (held: HeldCall): EventDraft => {
+  const facts = factsOf(held)
+  return {
+    actor: { id: facts.user },
+    action: "tool.invoked",
+    subject: subjectOf(facts),
+    metadata: {
+      call: held.id,
+      ok: false,
+      verdict: "approval_required",
+      class: "needs-action",
+      crashed: true,
+      user_id: facts.user,
+      held: heldRecord(held, facts.layer),
+      effects_total: facts.effects,
+      effects_committed: false,
+    },
+  }
+}
+
+export interface RecordedDecision {
+  readonly verdict: string
+  readonly committed: boolean
+  readonly final: boolean
+  readonly receipt: string
+}
+export interface Recorded {
+  /** hash of the call's own receipt */
+  readonly hold?: string
+  /** by the claim's number */
+  readonly decisions: ReadonlyMap<number, RecordedDecision>
+}
+
+/** What the log says of a call. Reads all of it: for what a crash left open. */
+export const recorded = (data: string, call: string): Recorded => {
+  const decisions = new Map<number, RecordedDecision>()
+  let hold: string | undefined
+  for (const { text, terminated } of linesOf(auditLogFile(data))) {
+    if (!terminated || !text.includes(`"call":"${call}"`)) continue
+    const parsed = parseEvent(text)
+    if (!parsed.ok || parsed.event.metadata?.["call"] !== call) continue
+    const { action, metadata, hash } = parsed.event
+    const receipt = `sha256:${hash}`
+    if (action === "tool.invoked") hold ??= receipt
+    const decision = metadata["decision"] as JsonObject | undefined
+    if (typeof decision?.["number"] === "number")
+      decisions.set(decision["number"], {
+        verdict: typeof metadata["verdict"] === "string" ? metadata["verdict"] : "internal",
+        committed: metadata["effects_committed"] === true,
+        final: decision["final"] === true,
+        receipt,
+      })
+  }
+  return { ...(hold === undefined ? {} : { hold }), decisions }
+}

@@ -1,0 +1,286 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { processCaller } from "../../src/host/access/caller.ts"
+import { createHost, readReceipts, verifyChain } from "../../src/host/index.ts"
+import type { CallEvent, Envelope, Host } from "../../src/host/index.ts"
+import { fixtureTools, openWorld, type World } from "./host-world.ts"
+
+const change = { verb: "write", args: ["notes/new.txt", "by the tool"] }
+const token = "/home/tool/.actor/token"
+
+const approvalOf = (envelope: Envelope): { readonly id: string; readonly expires: string } => {
+  if (envelope.ok || envelope.error.code !== "approval_required") throw new Error(JSON.stringify(envelope))
+  return envelope.error.details["approval"] as never
+}
+const heldIn = (world: World): string[] => {
+  const folder = join(world.data, "held")
+  return existsSync(folder) ? readdirSync(folder) : []
+}
+const open = (world: World): Promise<Host> =>
+  createHost({ data: world.data, manifests: [fixtureTools], config: join(world.folder, "caisson.yaml") })
+const note = (world: World, name = "new.txt"): string | undefined => {
+  const file = join(world.workspace, "notes", name)
+  return existsSync(file) ? readFileSync(file, "utf8") : undefined
+}
+
+describe("a call whose effects nobody was there to approve", () => {
+  let world: World
+  beforeEach(async () => {
+    world = await openWorld()
+  })
+  afterEach(() => world[Symbol.asyncDispose]())
+  const hold = async (input: object = change): Promise<string> =>
+    approvalOf(await world.call("fixture.act", input, { approved: false })).id
+
+  it("is held: nothing is committed, and a later host commits exactly that, with two receipts, one naming the other", async () => {
+    const envelope = await world.call("fixture.act", change, { approved: false })
+    const { id, expires } = approvalOf(envelope)
+    expect(id).toBe(envelope.call)
+    expect(Date.parse(expires)).toBeGreaterThan(Date.now())
+    expect(envelope.effects).toMatchObject([{ kind: "create", path: "notes/new.txt", committed: false }])
+    expect(note(world)).toBeUndefined()
+    await world.host.close()
+    await using later = await open(world)
+    expect(await later.approvals()).toMatchObject([
+      { id, tool: "fixture.act@1", driver: "actor@1", user: "alice", workspace: world.workspace, changes: 1 },
+    ])
+    expect(await later.approval(id)).toMatchObject({ intact: true, effects: [{ path: "notes/new.txt" }] })
+    const decided = await later.decide(id, "approve")
+    expect(decided).toMatchObject({ ok: true, call: id, effects: [{ path: "notes/new.txt", committed: true }] })
+    expect(note(world)).toBe("by the tool")
+    expect(await later.approvals()).toEqual([])
+    expect(heldIn(world)).toEqual([])
+    expect(readdirSync(join(world.data, "tx"))).toEqual([])
+    const [first, second, ...more] = readReceipts(world.data, { call: id })
+    expect(more).toEqual([])
+    expect(first).toMatchObject({
+      action: "tool.invoked",
+      metadata: { verdict: "approval_required", held: { id, expires }, effects_committed: false },
+    })
+    expect(second).toMatchObject({
+      action: "approval.decided",
+      metadata: {
+        verdict: "ok",
+        decision: { number: 1, answer: "approve", final: true, held_receipt: `sha256:${first?.hash}` },
+        effects_committed: true,
+        effects_total: 1,
+      },
+    })
+    expect(decided.receipt).toBe(`sha256:${second?.hash}`)
+    expect(await verifyChain(world.data)).toMatchObject({ ok: true })
+  })
+
+  it("that is denied is gone, and the workspace as it was", async () => {
+    const id = await hold()
+    expect(await world.host.decide(id, "deny")).toMatchObject({ ok: false, error: { code: "approval_denied" } })
+    expect(note(world)).toBeUndefined()
+    expect(heldIn(world)).toEqual([])
+    expect(await world.host.decide(id, "approve")).toMatchObject({
+      error: { code: "conflict", details: { verdict: "approval_denied", committed: false } },
+    })
+    expect(readReceipts(world.data, { call: id })).toHaveLength(2)
+  })
+
+  it("is a conflict where its base changed meanwhile, and nothing is committed", async () => {
+    const id = await hold({ verb: "append", args: ["notes/old.txt", "more"] })
+    writeFileSync(join(world.workspace, "notes/old.txt"), "another\n")
+    expect(await world.host.decide(id, "approve")).toMatchObject({
+      ok: false,
+      error: { code: "conflict", details: { paths: ["notes/old.txt"] } },
+      effects: [{ path: "notes/old.txt", committed: false }],
+    })
+    expect(note(world, "old.txt")).toBe("another\n")
+    expect(await world.host.approvals()).toEqual([])
+    expect(heldIn(world)).toEqual([])
+  })
+
+  it.each([
+    ["another folder", (path: string) => void mkdirSync(join(path, "notes"), { recursive: true })],
+    ["a link to it", (path: string) => symlinkSync(`${path}-moved`, path)],
+  ])("is refused while %s is at its workspace's path, and committed once that is back", async (_what, put) => {
+    const id = await hold()
+    renameSync(world.workspace, `${world.workspace}-moved`)
+    put(world.workspace)
+    const refused = await world.host.decide(id, "approve")
+    expect(refused).toMatchObject({ ok: false, error: { code: "conflict" } })
+    expect(existsSync(join(`${world.workspace}-moved`, "notes/new.txt"))).toBe(false)
+    expect(note(world)).toBeUndefined()
+    renameSync(world.workspace, `${world.workspace}-other`)
+    renameSync(`${world.workspace}-moved`, world.workspace)
+    expect(await world.host.decide(id, "approve")).toMatchObject({ ok: true })
+    expect(note(world)).toBe("by the tool")
+    expect(readReceipts(world.data, { call: id }).map(({ metadata }) => metadata?.["verdict"])).toEqual([
+      "approval_required",
+      "conflict",
+      "ok",
+    ])
+  })
+
+  it("is refused where its layer was edited meanwhile", async () => {
+    const id = await hold()
+    writeFileSync(join(world.data, "held", id, "upper/notes/new.txt"), "by another")
+    expect(await world.host.decide(id, "approve")).toMatchObject({ ok: false, error: { code: "commit_failed" } })
+    expect(note(world)).toBeUndefined()
+    expect(await world.host.approvals()).toEqual([])
+  })
+
+  it("is neither shown nor approved where what it answered was edited meanwhile", async () => {
+    const id = await hold()
+    const file = join(world.data, "held", id, "call.json")
+    writeFileSync(file, readFileSync(file, "utf8").replace("notes/new.txt", "notes/abc.txt"))
+    expect(await world.host.approval(id)).toMatchObject({ intact: false, effects: [] })
+    expect(await world.host.decide(id, "approve")).toMatchObject({ ok: false, error: { code: "commit_failed" } })
+    expect(note(world)).toBeUndefined()
+  })
+
+  it("has one decider of two hosts that approve at once, and one receipt of that", async () => {
+    await using other = await open(world)
+    for (let round = 0; round < 4; round += 1) {
+      const id = await hold({ verb: "write", args: [`notes/${round}.txt`, "x"] })
+      const both = await Promise.all([world.host.decide(id, "approve"), other.decide(id, "approve")])
+      expect(both.filter(({ ok }) => ok)).toHaveLength(1)
+      expect(both.find(({ ok }) => !ok)).toMatchObject({ error: { code: "conflict" }, receipt: "none" })
+      expect(readReceipts(world.data, { call: id })).toHaveLength(2)
+      expect(note(world, `${round}.txt`)).toBe("x")
+    }
+  })
+
+  it("has its driver's own state kept all the same", async () => {
+    const id = await hold({ verb: "puts", args: [token, "renewed", "notes/new.txt", "x"] })
+    const read = async (): Promise<unknown> => {
+      const envelope = await world.call("fixture.act", { verb: "read", args: [token] })
+      return envelope.ok ? envelope.value : envelope.error.message
+    }
+    expect(await read()).toBe("renewed")
+    expect(note(world)).toBeUndefined()
+    await world.host.decide(id, "deny")
+    expect(await read()).toBe("renewed")
+  })
+
+  it("is shown with what it deletes first", async () => {
+    const id = await hold({ verb: "delete", args: ["notes/old.txt"] })
+    expect(await world.host.approval(id)).toMatchObject({ effects: [{ kind: "delete", path: "notes/old.txt" }] })
+  })
+
+  it("is told of to those who may see it, and decided by those who may approve", async () => {
+    const id = await hold()
+    const bob = { ...processCaller("bob"), actor: "bob", roles: ["caller"] as const }
+    const alice = { ...processCaller("alice"), actor: "alice", roles: ["caller"] as const, mayApprove: false }
+    const elsewhere = { ...processCaller("eve"), roles: ["approver"] as const, workspaces: ["/nowhere"] }
+    for (const caller of [bob, elsewhere]) {
+      expect(await world.host.approvals({ caller })).toEqual([])
+      expect(await world.host.approval(id, { caller })).toBeUndefined()
+      const hidden = await world.host.decide(id, "approve", { caller })
+      const absent = await world.host.decide("01ABCDEFGHJKMNPQRSTVWXYZ00", "approve", { caller })
+      expect(JSON.stringify(hidden).replaceAll(id, "X")).toBe(
+        JSON.stringify(absent).replaceAll("01ABCDEFGHJKMNPQRSTVWXYZ00", "X"),
+      )
+      expect(hidden).toMatchObject({ error: { code: "not_found" } })
+    }
+    expect(await world.host.approvals({ caller: alice })).toHaveLength(1)
+    expect(await world.host.decide(id, "approve", { caller: alice })).toMatchObject({ error: { code: "unauthorised" } })
+    const approver = { ...processCaller("carol"), actor: "carol", roles: ["approver"] as const }
+    expect(await world.host.decide(id, "approve", { caller: approver })).toMatchObject({ ok: true })
+    expect(readReceipts(world.data, { call: id }).at(-1)?.actor).toEqual({ id: "carol", role: "approver" })
+  })
+
+  it("is not held where the call was cancelled, planned, approved or answered", async () => {
+    await world.call("fixture.act", change, { approved: false, plan: true })
+    await world.call("fixture.act", change)
+    const answered = await world.host.call(
+      { tool: "fixture.act", input: { verb: "write", args: ["notes/b.txt", "x"] }, workspace: world.workspace },
+      { approve: async () => false },
+    )
+    expect(answered).toMatchObject({ error: { code: "approval_denied" } })
+    expect(heldIn(world)).toEqual([])
+    expect(await world.host.approvals()).toEqual([])
+  })
+
+  it("tells whoever observes it what happens, in order, whatever the observer does", async () => {
+    const events: CallEvent[] = []
+    const envelope = await world.host.call(
+      { tool: "fixture.act", input: change, workspace: world.workspace },
+      {
+        onEvent: (event) => {
+          events.push(event)
+          throw new Error("an observer's own trouble")
+        },
+      },
+    )
+    const { id, expires } = approvalOf(envelope)
+    expect(events.map(({ type }) => type).filter((type) => type !== "output")).toEqual([
+      "admitted",
+      "routed",
+      "sealed",
+      "started",
+      "judged",
+      "held",
+      "settled",
+    ])
+    const printed = events.flatMap((event) => (event.type === "output" ? [Buffer.from(event.bytes).toString()] : []))
+    expect(printed.join("")).toContain("write done")
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index))
+    expect(new Set(events.map(({ call }) => call))).toEqual(new Set([envelope.call]))
+    expect(events.at(-2)).toMatchObject({ id, expires })
+    expect(events.at(-1)).toMatchObject({ ok: false, code: "approval_required", commit: "none" })
+  })
+})
+
+it.each([
+  ["the number of held calls", "approvals: { hold_count: 1 }", change],
+  ["their size", "approvals: { hold_mb: 1 }", { verb: "many", args: ["notes", "400"] }],
+])("a call beyond the bound on %s is not held, and says why", async (_what, config, input) => {
+  await using world = await openWorld(config)
+  const first = await world.call("fixture.act", change, { approved: false })
+  approvalOf(first)
+  const second = await world.call("fixture.act", input, { approved: false })
+  expect(second).toMatchObject({
+    ok: false,
+    error: { code: "approval_required", details: { not_held: expect.stringMatching(/hold_count|bytes/) as unknown } },
+  })
+  expect(heldIn(world)).toEqual([first.call])
+  expect(await world.host.approvals()).toHaveLength(1)
+})
+
+it("nothing is held where the operator says so", async () => {
+  await using world = await openWorld("approvals: { hold_ms: 0 }")
+  const envelope = await world.call("fixture.act", change, { approved: false })
+  expect(envelope).toMatchObject({ error: { code: "approval_required", details: { approval: "on-mutate" } } })
+  expect(existsSync(join(world.data, "store.db"))).toBe(false)
+})
+
+it("a held call whose time is over is thrown away, with a receipt, and cannot be approved", async () => {
+  await using world = await openWorld("approvals: { hold_ms: 1 }")
+  const { id } = approvalOf(await world.call("fixture.act", change, { approved: false }))
+  expect(await world.host.decide(id, "approve")).toMatchObject({ error: { code: "approval_expired" } })
+  expect(await world.host.approvals()).toEqual([])
+  expect(heldIn(world)).toEqual([])
+  expect(await world.host.decide(id, "approve")).toMatchObject({ error: { code: "conflict" } })
+  expect(readReceipts(world.data, { call: id }).map(({ action }) => action)).toEqual([
+    "tool.invoked",
+    "approval.expired",
+  ])
+  expect(note(world)).toBeUndefined()
+})
+
+it("a host that was killed after it held a call leaves it to the next, which commits the same bytes", async () => {
+  await using world = await openWorld()
+  await world.host.close()
+  const child: ChildProcess = spawn(
+    process.execPath,
+    [join(import.meta.dirname, "host-holder.ts"), world.data, world.workspace],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  )
+  const [said] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer]
+  child.kill("SIGKILL")
+  await once(child, "close")
+  const id = said.toString().trim()
+  await using host = await open(world)
+  expect(await host.approvals()).toMatchObject([{ id }])
+  expect(await host.decide(id, "approve")).toMatchObject({ ok: true })
+  expect(note(world)).toBe("by the tool")
+  expect(heldIn(world)).toEqual([])
+})
