@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { createHost, readReceipts, verifyChain } from "../../src/host/index.ts"
@@ -58,6 +58,24 @@ it("a host killed in the middle of a call leaves the workspace as it was, no pro
     ])
     expect(await verifyChain(data)).toMatchObject({ ok: true })
     expect(readdirSync(join(data, "calls"))).toEqual([])
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
+
+it("a program that waits for its host to close is still there when it has", async () => {
+  const folder = openFolder()
+  mkdirSync(join(folder, "work"))
+  writeFileSync(join(folder, "work/README.md"), "read me")
+  try {
+    const script = join(import.meta.dirname, "host-closer.ts")
+    const child = spawn(process.execPath, [script, join(folder, "data"), join(folder, "work")], {
+      stdio: ["ignore", "pipe", "inherit"],
+    })
+    let said = ""
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (said += text))
+    expect(await once(child, "close")).toEqual([0, null])
+    expect(said).toBe("closed\n")
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -152,8 +152,9 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
   let endedBy: NodeJS.Signals | null = null
   let onEnded: () => void = () => undefined
   // An idle host may end; a call in flight keeps it alive.
+  let closing = false
   const keepAwake = (busy: boolean): void => {
-    if (busy) {
+    if (busy || closing) {
       child.ref()
       child.channel?.ref()
       return
@@ -274,7 +275,9 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
     },
     async close() {
       if (ended) return gone
-      // Nothing in a launcher needs a farewell: with it go every sandbox, mount and namespace.
+      // Nothing in a launcher needs a farewell: with it go every sandbox, mount and namespace. What is answered meanwhile
+      // must not let this process end before it is gone.
+      closing = true
       child.ref()
       child.kill("SIGKILL")
       await gone
