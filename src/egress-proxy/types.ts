@@ -1,6 +1,6 @@
 /** The words that cross the proxy's border. Policy comes in as a plain value; verdicts go out as plain values. */
 import type { Socket } from "node:net"
-import type { EgressEntry } from "../manifest/egress-entry.ts"
+import type { EgressEntry } from "../manifest/values/egress-entry.ts"
 
 /** `db.test: 127.0.0.1:5432`: a name this host maps on purpose, the one way to a loopback or private address. */
 export type EgressServices = Readonly<Record<string, { readonly address: string; readonly port: number }>>

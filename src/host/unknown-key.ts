@@ -1,5 +1,5 @@
 /** A key that an object of ours does not have, with the one that was probably meant. */
-import { nearest, shown } from "../manifest/diagnostics.ts"
+import { nearest, shown } from "../manifest/values/diagnostics.ts"
 
 export interface UnknownKey {
   readonly key: string

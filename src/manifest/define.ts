@@ -4,8 +4,8 @@
  * Guarantees: the object goes through the same checks as a manifest's front matter, in strict mode; no I/O beyond our
  * own schemas; the result is frozen. A refused definition throws `ManifestError`, which lists every diagnostic.
  */
-import { jcs } from "./digest.ts"
-import { loadFront } from "./load.ts"
+import { jcs } from "./values/digest.ts"
+import { loadFront } from "./read/load.ts"
 import { limits } from "./limits.ts"
 import type {
   ActionContract,

@@ -20,7 +20,7 @@ export type {
 } from "./backend.ts"
 export type { Effect, EffectKind, WriteSet } from "./effects/types.ts"
 export { type JudgedEffect, type Judgement, judgeWrites, type WritePolicy } from "./effects/judge.ts"
-export { type Glob, matches, parseGlob, parseWorkspacePath, type WorkspacePath } from "../manifest/globs.ts"
+export { type Glob, matches, parseGlob, parseWorkspacePath, type WorkspacePath } from "../manifest/values/globs.ts"
 export { createNamespaceBackend, type NamespaceBackendOptions } from "./namespace/backend.ts"
 
 import type { SandboxBackend } from "./backend.ts"

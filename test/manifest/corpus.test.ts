@@ -1,9 +1,9 @@
 import { dirname, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "vitest"
-import { checkEntry } from "../../src/manifest/binding.ts"
-import { buildCatalogue } from "../../src/manifest/catalogue.ts"
-import { discoverManifests } from "../../src/manifest/discover.ts"
+import { checkEntry } from "../../src/manifest/contracts/binding.ts"
+import { buildCatalogue } from "../../src/manifest/read/catalogue.ts"
+import { discoverManifests } from "../../src/manifest/read/discover.ts"
 import type { LoadResult, ManifestMode } from "../../src/manifest/types.ts"
 
 const root = fileURLToPath(new URL("../../fixtures/manifests/", import.meta.url))

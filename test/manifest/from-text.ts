@@ -1,5 +1,5 @@
 /** Manifests as short text in tests. */
-import { loadManifest } from "../../src/manifest/load.ts"
+import { loadManifest } from "../../src/manifest/read/load.ts"
 import type {
   ActionContract,
   DriverContract,

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { describe, expect, it } from "vitest"
-import { digestOf, jcs } from "../../src/manifest/digest.ts"
-import { SHAPES } from "../../src/manifest/shape.ts"
+import { digestOf, jcs } from "../../src/manifest/values/digest.ts"
+import { SHAPES } from "../../src/manifest/schema/shape.ts"
 
 const folder = fileURLToPath(new URL("../../schemas/", import.meta.url))
 const files = readdirSync(folder).filter((name) => name.endsWith(".schema.json"))

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
-import { approvalRank, parseApproval, relaxesApproval } from "../../src/manifest/approval.ts"
-import { checkSecretBindings, matchSecretSlug, slugOfEnv } from "../../src/manifest/secrets.ts"
-import { policySlug } from "../../src/manifest/policy.ts"
+import { approvalRank, parseApproval, relaxesApproval } from "../../src/manifest/values/approval.ts"
+import { checkSecretBindings, matchSecretSlug, slugOfEnv } from "../../src/manifest/contracts/secrets.ts"
+import { policySlug } from "../../src/manifest/contracts/policy.ts"
 import { asAction, asPolicy, asSecrets, errors, load, warnings } from "./from-text.ts"
 
 describe("SECRETS.md", () => {

@@ -6,7 +6,7 @@
 import type { Availability, Host, ToolListing, UnloadedListing } from "../../host/types.ts"
 import { exit } from "../exit.ts"
 import { type HostFlags, withHost } from "../host.ts"
-import { nearest } from "../../manifest/diagnostics.ts"
+import { nearest } from "../../manifest/values/diagnostics.ts"
 import { approvalText, toolRows } from "../render/contract.ts"
 import { table } from "../render/table.ts"
 import { tellBrokenManifests } from "../render/diagnostics.ts"

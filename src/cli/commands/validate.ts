@@ -8,7 +8,7 @@
 import { resolve, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 import { createRegistry } from "../../host/registry/registry.ts"
-import { loadFound } from "../../manifest/discover.ts"
+import { loadFound } from "../../manifest/read/discover.ts"
 import type { Diagnostic, LoadResult, ManifestMode } from "../../manifest/types.ts"
 import { exit } from "../exit.ts"
 import { diagnosticLines } from "../render/diagnostics.ts"

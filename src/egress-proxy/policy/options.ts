@@ -5,7 +5,7 @@
  * nothing is guessed.
  */
 import { isIPv6 } from "node:net"
-import { parseEgressEntry } from "../../manifest/egress-entry.ts"
+import { parseEgressEntry } from "../../manifest/values/egress-entry.ts"
 import { parseAuthority } from "./authority.ts"
 import { defaultBudgets } from "./budgets.ts"
 import { PolicyError } from "./compile.ts"

@@ -9,7 +9,7 @@
  * A caller who may not use a tool gets the answer that a tool which is not there gets.
  * Does not: look at the driver; its policy tags, region and egress are the route's and the seal's to decide.
  */
-import { shown } from "../../manifest/diagnostics.ts"
+import { shown } from "../../manifest/values/diagnostics.ts"
 import type { GovernanceRule, JsonObject, ToolContract } from "../../manifest/types.ts"
 import type { Failure } from "../failure.ts"
 import { type Caller, isAllowedFolder, isOperator } from "./caller.ts"

@@ -6,7 +6,7 @@
  * or has no beginning. A requirement or a limit that it cannot hold refuses the actions that it speaks of, and those alone.
  * Wildcards are over actions; a tool that implements none is granted by its own id (obligation 130).
  */
-import { covers, parseGlob } from "../../manifest/globs.ts"
+import { covers, parseGlob } from "../../manifest/values/globs.ts"
 import type { ActionContract, Grant, GrantsPolicy, MutateScope, Principal, ToolContract } from "../../manifest/types.ts"
 import type { Caller } from "./caller.ts"
 

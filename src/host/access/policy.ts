@@ -5,7 +5,7 @@
  * from elsewhere holds where a contract names it, which only makes it stricter. Of what cannot be evaluated,
  * `unevaluated` tells, with what it means for calls.
  */
-import { joinPath } from "../../manifest/diagnostics.ts"
+import { joinPath } from "../../manifest/values/diagnostics.ts"
 import type {
   Diagnostic,
   GovernancePolicy,

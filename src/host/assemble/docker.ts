@@ -9,7 +9,7 @@
 import { cliOf } from "../../manifest/kinds/body.ts"
 import { readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
-import { type EgressEntry, parseEgressEntry } from "../../manifest/egress-entry.ts"
+import { type EgressEntry, parseEgressEntry } from "../../manifest/values/egress-entry.ts"
 import type { Channel, Executables, SandboxBackend } from "../../sandbox/backend.ts"
 import type { BuildService } from "../../sandbox/docker/builder-network.ts"
 import type { OperatorConfig } from "../config/types.ts"

@@ -6,7 +6,7 @@
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs"
 import { narrowingsFile } from "../../data-folder/paths.ts"
-import { loadFound } from "../../manifest/discover.ts"
+import { loadFound } from "../../manifest/read/discover.ts"
 import { createRegistry } from "../registry/registry.ts"
 import type { Narrowings, Registry } from "../registry/types.ts"
 import { rememberManifests } from "./known-manifests.ts"

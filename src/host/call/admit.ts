@@ -5,8 +5,8 @@
  * object later changes nothing. The workspace is open (`workspace.ts`), and the caller closes it. Messages name fields,
  * never values.
  */
-import { deepFreeze } from "../../manifest/freeze.ts"
-import { compileSchema } from "../../manifest/json-schema.ts"
+import { deepFreeze } from "../../manifest/values/freeze.ts"
+import { compileSchema } from "../../manifest/schema/json-schema.ts"
 import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
 import { mayCall } from "../access/decide.ts"
 import { isUserId } from "../access/os-user.ts"

@@ -5,7 +5,7 @@
  * nor suggested for another name. The host's operator is told what is there and why it may not be used.
  */
 import { basename, dirname } from "node:path"
-import { nearest, shown } from "../../manifest/diagnostics.ts"
+import { nearest, shown } from "../../manifest/values/diagnostics.ts"
 import type { ActionContract, ToolContract } from "../../manifest/types.ts"
 import { type Caller, isOperator } from "../access/caller.ts"
 import { mayUse, noSuchTool, type Permission, refusalTo } from "../access/decide.ts"

@@ -5,7 +5,7 @@
  * else; then a violation outweighs a failure of the tool, and both outweigh its output. Only a verdict that is ok may
  * be committed. Effects that nobody may commit (special files, setuid) are a violation whatever the operator set.
  */
-import { compileSchema } from "../../manifest/json-schema.ts"
+import { compileSchema } from "../../manifest/schema/json-schema.ts"
 import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
 import type { Failure } from "../failure.ts"
 import { faultsText } from "../invoke/input-words.ts"

@@ -7,8 +7,8 @@
  * long lists a beginning, a count and a digest; and a receipt that would not fit or cannot be written down gives way to a
  * minimal one. Pure.
  */
-import { jcs } from "../../manifest/digest.ts"
-import { shown } from "../../manifest/diagnostics.ts"
+import { jcs } from "../../manifest/values/digest.ts"
+import { shown } from "../../manifest/values/diagnostics.ts"
 import type { JsonObject, JsonValue } from "../../manifest/types.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import type { Effect } from "../../sandbox/effects/types.ts"

@@ -5,7 +5,7 @@
  * entries means no network at all. Pure.
  */
 import type { EgressBudgets, EgressPolicy } from "../../egress-proxy/types.ts"
-import { type EgressEntry, intersectEgress } from "../../manifest/egress-entry.ts"
+import { type EgressEntry, intersectEgress } from "../../manifest/values/egress-entry.ts"
 import type { DriverContract, ToolContract } from "../../manifest/types.ts"
 import type { NetworkChannelSpec } from "../../sandbox/backend.ts"
 import { egressBudgets } from "../limits.ts"

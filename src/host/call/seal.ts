@@ -7,8 +7,8 @@
  */
 import { createHash } from "node:crypto"
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
-import { digestOf } from "../../manifest/digest.ts"
-import { deepFreeze } from "../../manifest/freeze.ts"
+import { digestOf } from "../../manifest/values/digest.ts"
+import { deepFreeze } from "../../manifest/values/freeze.ts"
 import type { SandboxProfile } from "../../sandbox/backend.ts"
 import { homeFolder } from "../data/homes.ts"
 import type { DriverKindModule, KindCall } from "../drivers/kind.ts"

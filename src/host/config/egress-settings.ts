@@ -1,7 +1,7 @@
 /** What config files say of egress, as the proxy takes it: the same words in caisson.yaml and in a policy file. */
 import type { EgressBudgets, EgressServices } from "../../egress-proxy/types.ts"
 import type { PolicyInput } from "../../egress-proxy/index.ts"
-import { createReport, type Report } from "../../manifest/diagnostics.ts"
+import { createReport, type Report } from "../../manifest/values/diagnostics.ts"
 import type { Diagnostic } from "../../manifest/types.ts"
 import { readSettings } from "./settings.ts"
 import { addressAndPort, cidr, parseEach, parseMap } from "./values.ts"

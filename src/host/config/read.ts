@@ -4,7 +4,7 @@
  * Guarantees: what `schemas/config.schema.json` and the parsers of values refuse is an error, and no part of a file with
  * errors is used. What is not written has its default. Pure.
  */
-import { createReport, joinPath, type Report } from "../../manifest/diagnostics.ts"
+import { createReport, joinPath, type Report } from "../../manifest/values/diagnostics.ts"
 import type { Diagnostic } from "../../manifest/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
 import { type BudgetSettings, budgetsOf, servicesOf } from "./egress-settings.ts"

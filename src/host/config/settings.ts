@@ -4,10 +4,10 @@
  * Guarantees: strict. An unknown key is an error that names the nearest known one; nothing is guessed, and no part of a
  * file with errors is used. Read by the same safe parser as manifests. A setting that is left empty is not there. Pure.
  */
-import type { Report } from "../../manifest/diagnostics.ts"
-import { isObject } from "../../manifest/fields.ts"
-import { parseYaml } from "../../manifest/safe-yaml.ts"
-import { checkShape, type ShapeName } from "../../manifest/shape.ts"
+import type { Report } from "../../manifest/values/diagnostics.ts"
+import { isObject } from "../../manifest/values/fields.ts"
+import { parseYaml } from "../../manifest/read/safe-yaml.ts"
+import { checkShape, type ShapeName } from "../../manifest/schema/shape.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 
 /** Mappings whose keys are the operator's: an empty value is a mistake there. */

@@ -1,5 +1,5 @@
 /** The operator's word, read once and frozen. What it does not say has the default written beside it. */
-import type { EgressEntry } from "../../manifest/egress-entry.ts"
+import type { EgressEntry } from "../../manifest/values/egress-entry.ts"
 import type { EgressBudgets, EgressServices } from "../../egress-proxy/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
 import { hostLimits } from "../limits.ts"

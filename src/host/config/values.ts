@@ -5,8 +5,8 @@
  */
 import { isAbsolute, resolve } from "node:path"
 import ipaddr from "ipaddr.js"
-import { joinPath, type Report, shown } from "../../manifest/diagnostics.ts"
-import { type EgressEntry, parseEgressEntry } from "../../manifest/egress-entry.ts"
+import { joinPath, type Report, shown } from "../../manifest/values/diagnostics.ts"
+import { type EgressEntry, parseEgressEntry } from "../../manifest/values/egress-entry.ts"
 
 /** What is wrong with a value, and what to write. */
 export type Fault = { readonly fault: readonly [message: string, fix: string] }

@@ -6,8 +6,8 @@
  * It answers with plain data; what is sealed, run, judged and committed is decided by the call alone, so that no kind
  * can widen anything.
  */
-import type { EgressEntry } from "../../manifest/egress-entry.ts"
-import type { TemplatePath } from "../../manifest/template.ts"
+import type { EgressEntry } from "../../manifest/values/egress-entry.ts"
+import type { TemplatePath } from "../../manifest/templates/template.ts"
 import type {
   CliSandbox,
   Diagnostic,

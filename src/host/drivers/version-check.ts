@@ -8,7 +8,7 @@
 import { createHash } from "node:crypto"
 import path from "node:path"
 import type { DriverContract, VersionCheck } from "../../manifest/types.ts"
-import { parseVersionOutput } from "../../manifest/version.ts"
+import { parseVersionOutput } from "../../manifest/schema/version.ts"
 import { hostLimits } from "../limits.ts"
 import { inside } from "./paths.ts"
 import { type Located, locateSystemProgram, type Program } from "./program.ts"

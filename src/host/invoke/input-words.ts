@@ -3,8 +3,8 @@
  *
  * Guarantees: names fields and never their values; the example comes from the contract alone. Bounded. Pure.
  */
-import { shown } from "../../manifest/diagnostics.ts"
-import type { ValueFault } from "../../manifest/json-schema.ts"
+import { shown } from "../../manifest/values/diagnostics.ts"
+import type { ValueFault } from "../../manifest/schema/json-schema.ts"
 import type { JsonObject, JsonSchema, JsonValue, ToolContract } from "../../manifest/types.ts"
 import { shownFaults, shownExampleChars } from "./limits.ts"
 import { dereference, isObject } from "./schema-path.ts"

@@ -3,7 +3,7 @@
  *
  * Guarantees: bounded, and without characters that steer a terminal. Pure.
  */
-import { shown } from "../../manifest/diagnostics.ts"
+import { shown } from "../../manifest/values/diagnostics.ts"
 import type { JsonValue, OutputFormat } from "../../manifest/types.ts"
 import { shownOutputChars } from "./limits.ts"
 import { isObject } from "./schema-path.ts"

@@ -6,7 +6,7 @@
  * that no text ever holds the whole list. Takes turns with other work.
  */
 import { createHash } from "node:crypto"
-import { type Digest, digestOf, jcs } from "../../manifest/digest.ts"
+import { type Digest, digestOf, jcs } from "../../manifest/values/digest.ts"
 import type { JsonObject, JsonValue } from "../../manifest/types.ts"
 import { takingTurns } from "../../sandbox/effects/breath.ts"
 

@@ -6,7 +6,7 @@
  * Does not: decide what goes into `metadata`; that is `receipt.ts`.
  */
 import { createHash } from "node:crypto"
-import { jcs } from "../../manifest/digest.ts"
+import { jcs } from "../../manifest/values/digest.ts"
 import type { JsonObject, JsonValue } from "../../manifest/types.ts"
 
 export const GENESIS = "GENESIS"

@@ -19,7 +19,7 @@ import {
   renameSync,
   writeSync,
 } from "node:fs"
-import { jcs } from "../../manifest/digest.ts"
+import { jcs } from "../../manifest/values/digest.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import { AT_FDCWD, RENAME_EXCHANGE, renameat2, SyscallError } from "../../linux/syscalls.ts"
 import { type PublishedKey, type Signer, verifySignature } from "./keys.ts"

@@ -9,7 +9,7 @@
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs"
 import { join } from "node:path"
 import { auditLogFile, callsFolder } from "../../data-folder/paths.ts"
-import { shown } from "../../manifest/diagnostics.ts"
+import { shown } from "../../manifest/values/diagnostics.ts"
 import { flock, LOCK, SyscallError } from "../../linux/syscalls.ts"
 import { parseEvent } from "./event.ts"
 import { linesOf } from "./lines.ts"

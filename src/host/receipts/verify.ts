@@ -10,7 +10,7 @@
  */
 import { statSync } from "node:fs"
 import { auditAnchorFile, auditHeadFile, auditLogFile } from "../../data-folder/paths.ts"
-import { jcs } from "../../manifest/digest.ts"
+import { jcs } from "../../manifest/values/digest.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import { type AuditEvent, GENESIS, hashOfEvent, parseEvent } from "./event.ts"
 import { type HeadRead, readHead } from "./head.ts"

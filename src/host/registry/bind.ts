@@ -5,9 +5,9 @@
  * compiled; one entry that does not hold refuses the whole driver (AIP-30 §5), with the first error as the reason and
  * all of them as diagnostics. Pure.
  */
-import { checkEntry } from "../../manifest/binding.ts"
+import { checkEntry } from "../../manifest/contracts/binding.ts"
 import type { Diagnostic, DriverContract, Implementation, ToolContract } from "../../manifest/types.ts"
-import { satisfies } from "../../manifest/version.ts"
+import { satisfies } from "../../manifest/schema/version.ts"
 import type { Binding, DriverKindModule } from "../drivers/kind.ts"
 import { kindOf } from "../drivers/kinds.ts"
 import { isTransform, transformNames } from "../invoke/mapping.ts"

@@ -6,10 +6,10 @@
  * an id without a major means, and never makes a conflict out of what an earlier folder declares. What it loses by
  * that is reported. Identical copies count once. Two claims within one folder are left to the catalogue. Pure.
  */
-import { contentOf } from "../../manifest/catalogue.ts"
-import { digestOf } from "../../manifest/digest.ts"
+import { contentOf } from "../../manifest/read/catalogue.ts"
+import { digestOf } from "../../manifest/values/digest.ts"
 import type { Diagnostic, LoadResult, Manifest, SecretEntry, SecretsInventory } from "../../manifest/types.ts"
-import { majorOf } from "../../manifest/version.ts"
+import { majorOf } from "../../manifest/schema/version.ts"
 import type { LoadedManifest } from "./snapshot.ts"
 
 type Named = Exclude<Manifest, SecretsInventory>

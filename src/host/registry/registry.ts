@@ -5,8 +5,8 @@
  * the earlier one keeps what both declare. Never fails: what does not load or bind is in the registry with its reason.
  */
 import path from "node:path"
-import { loadFound } from "../../manifest/discover.ts"
-import { findManifests } from "../../manifest/find.ts"
+import { loadFound } from "../../manifest/read/discover.ts"
+import { findManifests } from "../../manifest/read/find.ts"
 import type { LoadResult, ManifestMode } from "../../manifest/types.ts"
 import { buildRegistry, type LoadedManifest, type SnapshotOptions } from "./snapshot.ts"
 import type { Registry } from "./types.ts"

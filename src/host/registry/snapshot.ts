@@ -6,8 +6,8 @@
  * within one folder are both refused. Self-declared policy tags count as verified only where the operator vouches for the folder or the driver (obligation 39).
  * Does not: read files; `registry.ts` does.
  */
-import { buildCatalogue, findAction } from "../../manifest/catalogue.ts"
-import { deepFreeze } from "../../manifest/freeze.ts"
+import { buildCatalogue, findAction } from "../../manifest/read/catalogue.ts"
+import { deepFreeze } from "../../manifest/values/freeze.ts"
 import type { Diagnostic, DriverContract, GrantsPolicy, LoadResult, ToolContract } from "../../manifest/types.ts"
 import { unevaluated } from "../access/policy.ts"
 import { bindDriver, type CheckEntry, refusalOf } from "./bind.ts"

@@ -5,7 +5,7 @@
  * value for which the template, the filter or the contract has a default is no lack.
  */
 import type { JsonObject, JsonValue } from "../../manifest/types.ts"
-import type { TemplatePath } from "../../manifest/template.ts"
+import type { TemplatePath } from "../../manifest/templates/template.ts"
 import type { Binding } from "../drivers/kind.ts"
 
 const isAbsent = (from: JsonObject, keys: readonly string[]): boolean => {

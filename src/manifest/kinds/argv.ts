@@ -1,9 +1,9 @@
 /**
  * Arguments as they stand in a manifest: no shell syntax where no shell runs, no secrets, no NUL.
  */
-import type { Context } from "../context.ts"
-import { joinPath, shown } from "../diagnostics.ts"
-import { programTexts } from "../program-text.ts"
+import type { Context } from "../values/context.ts"
+import { joinPath, shown } from "../values/diagnostics.ts"
+import { programTexts } from "../templates/program-text.ts"
 
 const SHELL_OPERATOR = /^(?:\|\|?|&&?|;|\d?>>?(?:&\d)?|<<?<?|\d>&\d)$/
 const SHELL_TEXT = /\$\(/

@@ -4,13 +4,13 @@
  * Guarantees: a login says how it is done; state paths are reachable in the sandbox (AIP-29 §Auth); `expiry.detect` is
  * typed, and one that is not known or would end every login is reported and detects nothing. Does not: run anything.
  */
-import { readAddress } from "../address.ts"
-import type { Context } from "../context.ts"
-import { joinPath, shown } from "../diagnostics.ts"
-import type { EgressEntry } from "../egress-entry.ts"
-import { defined, flag, object, optionalNumber, optionalObject, optionalText, texts } from "../fields.ts"
+import { readAddress } from "../values/address.ts"
+import type { Context } from "../values/context.ts"
+import { joinPath, shown } from "../values/diagnostics.ts"
+import type { EgressEntry } from "../values/egress-entry.ts"
+import { defined, flag, object, optionalNumber, optionalObject, optionalText, texts } from "../values/fields.ts"
 import { limits } from "../limits.ts"
-import { canonicalGlob, globCovers } from "../sandbox-globs.ts"
+import { canonicalGlob, globCovers } from "../values/sandbox-globs.ts"
 import type { JsonObject } from "../base-types.ts"
 import type { CliSpec } from "./cli.ts"
 import { type HttpProbe, readProbe } from "./health.ts"

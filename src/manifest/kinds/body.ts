@@ -1,6 +1,6 @@
 /** What a driver's kind adds to the universal layer, and to each of its `implements[]` entries. */
-import type { Context } from "../context.ts"
-import type { EgressEntry } from "../egress-entry.ts"
+import type { Context } from "../values/context.ts"
+import type { EgressEntry } from "../values/egress-entry.ts"
 import type { DriverKind, JsonObject } from "../base-types.ts"
 import { type BuiltinCall, checkBuiltin, readBuiltinCall } from "./builtin.ts"
 import { type CliCall, type CliSpec, readCli, readCliCall } from "./cli.ts"

@@ -1,6 +1,6 @@
 /** Kind builtin (AIP-30): a function of the host itself. It has no install, auth or network of its own. */
-import type { Report } from "../diagnostics.ts"
-import { optionalText } from "../fields.ts"
+import type { Report } from "../values/diagnostics.ts"
+import { optionalText } from "../values/fields.ts"
 import type { JsonObject } from "../base-types.ts"
 
 export interface BuiltinCall {

@@ -4,11 +4,11 @@
  * Guarantees: an absent part means the tightest reading; globs are canonical; a narrowing that asks for more than
  * its parent allows, in any part, is an error that names the part (AIP-29 §Inheritance). Deny lists only grow.
  */
-import { checkEnvLiterals } from "../credentials.ts"
-import { joinPath, shown } from "../diagnostics.ts"
-import type { Report } from "../diagnostics.ts"
-import { flag, object, optionalObject, text, texts } from "../fields.ts"
-import { canonicalGlob, globCovers } from "../sandbox-globs.ts"
+import { checkEnvLiterals } from "../values/credentials.ts"
+import { joinPath, shown } from "../values/diagnostics.ts"
+import type { Report } from "../values/diagnostics.ts"
+import { flag, object, optionalObject, text, texts } from "../values/fields.ts"
+import { canonicalGlob, globCovers } from "../values/sandbox-globs.ts"
 import type { JsonObject } from "../base-types.ts"
 import type { CliSandbox } from "./cli.ts"
 

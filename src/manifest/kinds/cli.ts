@@ -4,11 +4,11 @@
  * Guarantees: an absent part means the tightest reading; argv templates carry no shell operators and no secrets; a
  * tool's sandbox and egress only narrow the driver's (C-5).
  */
-import type { Context } from "../context.ts"
-import { shown } from "../diagnostics.ts"
-import { readEgressList } from "../egress-block.ts"
-import { type EgressEntry, intersectEgress } from "../egress-entry.ts"
-import { defined, object, optionalObject, optionalText, text, texts } from "../fields.ts"
+import type { Context } from "../values/context.ts"
+import { shown } from "../values/diagnostics.ts"
+import { readEgressList } from "../values/egress-block.ts"
+import { type EgressEntry, intersectEgress } from "../values/egress-entry.ts"
+import { defined, object, optionalObject, optionalText, text, texts } from "../values/fields.ts"
 import { narrowSandbox, readSandbox } from "./cli-sandbox.ts"
 import type { JsonObject, OutputFormat } from "../base-types.ts"
 import { checkArgv } from "./argv.ts"

@@ -3,10 +3,10 @@
  *
  * Guarantees: a check says how it is done; a probe asks a fixed host. Does not: run anything.
  */
-import { checkReach, readAddress } from "../address.ts"
-import type { Context } from "../context.ts"
-import type { EgressEntry } from "../egress-entry.ts"
-import { defined, object, optionalNumber, optionalObject, optionalText, text } from "../fields.ts"
+import { checkReach, readAddress } from "../values/address.ts"
+import type { Context } from "../values/context.ts"
+import type { EgressEntry } from "../values/egress-entry.ts"
+import { defined, object, optionalNumber, optionalObject, optionalText, text } from "../values/fields.ts"
 import { limits } from "../limits.ts"
 import type { JsonObject } from "../base-types.ts"
 import { readEvery, readWait } from "./waits.ts"

@@ -4,10 +4,10 @@
  * Guarantees: a name is a token, stands once, and is none that decides how a message is framed or where it goes; what the
  * author wrote of a value has no end of line in it; a credential is never a literal. Does not: put values in.
  */
-import type { Context } from "../context.ts"
-import { joinPath, shown } from "../diagnostics.ts"
-import { text } from "../fields.ts"
-import { perCall, readTemplate, type Template } from "../template-tree.ts"
+import type { Context } from "../values/context.ts"
+import { joinPath, shown } from "../values/diagnostics.ts"
+import { text } from "../values/fields.ts"
+import { perCall, readTemplate, type Template } from "../templates/template-tree.ts"
 import type { JsonObject } from "../base-types.ts"
 
 export interface HttpHeader {

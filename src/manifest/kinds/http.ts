@@ -5,12 +5,12 @@
  * headers, query and body are parsed templates; method, headers and streaming of a request are settled against the
  * driver's defaults. Does not: send anything.
  */
-import { readAddress } from "../address.ts"
-import type { Context } from "../context.ts"
-import { joinPath, shown } from "../diagnostics.ts"
-import { type ExtractPath, readExtract } from "../extract.ts"
-import { defined, object, optionalNumber, optionalObject, optionalText, text } from "../fields.ts"
-import { perCall, readTemplate, readTemplates, type Template, type TemplateTree } from "../template-tree.ts"
+import { readAddress } from "../values/address.ts"
+import type { Context } from "../values/context.ts"
+import { joinPath, shown } from "../values/diagnostics.ts"
+import { type ExtractPath, readExtract } from "../templates/extract.ts"
+import { defined, object, optionalNumber, optionalObject, optionalText, text } from "../values/fields.ts"
+import { perCall, readTemplate, readTemplates, type Template, type TemplateTree } from "../templates/template-tree.ts"
 import type { JsonObject } from "../base-types.ts"
 import { headerName, type HttpHeader, readHeaders } from "./http-headers.ts"
 

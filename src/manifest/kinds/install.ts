@@ -6,13 +6,13 @@
  * recipe, so that nobody can run it; what is fetched has the hash it must have. Strict mode refuses placeholders and
  * downloads without a hash. Does not: install anything.
  */
-import { readAddress } from "../address.ts"
-import type { Context } from "../context.ts"
-import { createReport, joinPath, shown } from "../diagnostics.ts"
-import { flag, isObject, optionalText, text } from "../fields.ts"
-import { checkShape } from "../shape.ts"
+import { readAddress } from "../values/address.ts"
+import type { Context } from "../values/context.ts"
+import { createReport, joinPath, shown } from "../values/diagnostics.ts"
+import { flag, isObject, optionalText, text } from "../values/fields.ts"
+import { checkShape } from "../schema/shape.ts"
 import type { Diagnostic, JsonObject, JsonValue } from "../base-types.ts"
-import { type PackageMethod, type PackageName, parsePackage } from "./package-name.ts"
+import { type PackageMethod, type PackageName, parsePackage } from "../values/package-name.ts"
 
 export type InstallRecipe =
   | ({ readonly method: Exclude<PackageMethod, "npm" | "pip"> } & PackageName)

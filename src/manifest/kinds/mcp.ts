@@ -5,18 +5,18 @@
  * one call is bound when the server starts, and no secret stands in its arguments; a transport fits its server.
  * Does not: start or ask anything.
  */
-import { checkReach, readAddress } from "../address.ts"
-import type { Context } from "../context.ts"
-import { checkEnvLiterals } from "../credentials.ts"
-import { joinPath, shown } from "../diagnostics.ts"
-import type { EgressEntry } from "../egress-entry.ts"
-import { type ExtractPath, readExtract } from "../extract.ts"
-import { defined, flag, isObject, list, object, optionalNumber, optionalText, text, texts } from "../fields.ts"
+import { checkReach, readAddress } from "../values/address.ts"
+import type { Context } from "../values/context.ts"
+import { checkEnvLiterals } from "../values/credentials.ts"
+import { joinPath, shown } from "../values/diagnostics.ts"
+import type { EgressEntry } from "../values/egress-entry.ts"
+import { type ExtractPath, readExtract } from "../templates/extract.ts"
+import { defined, flag, isObject, list, object, optionalNumber, optionalText, text, texts } from "../values/fields.ts"
 import { limits } from "../limits.ts"
-import { beforeCalls, readTemplate, type Template } from "../template-tree.ts"
+import { beforeCalls, readTemplate, type Template } from "../templates/template-tree.ts"
 import type { JsonObject } from "../base-types.ts"
 import { checkArgv } from "./argv.ts"
-import { type PackageName, parsePackage } from "./package-name.ts"
+import { type PackageName, parsePackage } from "../values/package-name.ts"
 import { readWait } from "./waits.ts"
 
 interface Started {

@@ -5,10 +5,19 @@
  * Guarantees: unknown engines are refused; `docker` and `firecracker` mean the sandbox engine with a backend hint
  * (C-25); a RUNNER.md file is accepted as a reference and resolved by no one here (C-26); limits come out typed.
  */
-import type { Context } from "../context.ts"
-import { shown } from "../diagnostics.ts"
-import { defined, isObject, object, optionalNumber, optionalObject, optionalText, texts, without } from "../fields.ts"
-import { checkShape } from "../shape.ts"
+import type { Context } from "../values/context.ts"
+import { shown } from "../values/diagnostics.ts"
+import {
+  defined,
+  isObject,
+  object,
+  optionalNumber,
+  optionalObject,
+  optionalText,
+  texts,
+  without,
+} from "../values/fields.ts"
+import { checkShape } from "../schema/shape.ts"
 import type { DriverLimits, EgressBudgetSpec, JsonObject, JsonValue } from "../base-types.ts"
 
 export type RunnerEngine = "subprocess" | "sandbox" | "in-process"

@@ -5,14 +5,14 @@
  * are names inside it and never lead out; what the client is made with holds nothing of any one call, and no literal
  * credential. Does not: load anything.
  */
-import type { Context } from "../context.ts"
-import { joinPath, shown } from "../diagnostics.ts"
-import { type ExtractPath, readExtract } from "../extract.ts"
-import { defined, object, optionalObject, optionalText, text } from "../fields.ts"
-import { beforeCalls, perCall, readTemplates, type TemplateTree } from "../template-tree.ts"
+import type { Context } from "../values/context.ts"
+import { joinPath, shown } from "../values/diagnostics.ts"
+import { type ExtractPath, readExtract } from "../templates/extract.ts"
+import { defined, object, optionalObject, optionalText, text } from "../values/fields.ts"
+import { beforeCalls, perCall, readTemplates, type TemplateTree } from "../templates/template-tree.ts"
 import type { JsonObject } from "../base-types.ts"
-import { parseRange } from "../version.ts"
-import { parsePackage } from "./package-name.ts"
+import { parseRange } from "../schema/version.ts"
+import { parsePackage } from "../values/package-name.ts"
 
 export type PackageManager = "npm" | "pnpm" | "yarn" | "pip" | "poetry" | "cargo" | "go" | "local"
 export type ImportStyle = "esm" | "cjs" | "python" | "rust-crate" | "go-module"

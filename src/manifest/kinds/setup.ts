@@ -4,10 +4,20 @@
  * Guarantees: each step has an id of its own, a bounded time, and what its kind needs; what a step keeps goes to exactly
  * one place; a secret is never given as a default. Does not: run, ask or keep anything.
  */
-import { readAddress } from "../address.ts"
-import type { Context } from "../context.ts"
-import { joinPath, shown } from "../diagnostics.ts"
-import { defined, flag, list, objects, object, optionalNumber, optionalObject, optionalText, text } from "../fields.ts"
+import { readAddress } from "../values/address.ts"
+import type { Context } from "../values/context.ts"
+import { joinPath, shown } from "../values/diagnostics.ts"
+import {
+  defined,
+  flag,
+  list,
+  objects,
+  object,
+  optionalNumber,
+  optionalObject,
+  optionalText,
+  text,
+} from "../values/fields.ts"
 import { limits } from "../limits.ts"
 import type { JsonObject } from "../base-types.ts"
 import { readWait } from "./waits.ts"

@@ -1,7 +1,7 @@
 /** How long and how often, as a block says it: cut to what this host waits at most, with a warning that says so. */
-import type { Context } from "../context.ts"
-import { parseDuration } from "../duration.ts"
-import { optionalNumber, optionalText } from "../fields.ts"
+import type { Context } from "../values/context.ts"
+import { parseDuration } from "../values/duration.ts"
+import { optionalNumber, optionalText } from "../values/fields.ts"
 import type { JsonObject } from "../base-types.ts"
 
 interface Wait {

@@ -11,7 +11,14 @@
  * when something declared was made below it in the same call (which, where the folder is sensitive, was named). Adding
  * scopes or globs never makes a declared effect undeclared; adding denials never makes an undeclared one declared.
  */
-import { coversTree, type Glob, matches, matchesAbove, parseGlob, parseWorkspacePath } from "../../manifest/globs.ts"
+import {
+  coversTree,
+  type Glob,
+  matches,
+  matchesAbove,
+  parseGlob,
+  parseWorkspacePath,
+} from "../../manifest/values/globs.ts"
 import { Breath } from "./breath.ts"
 import { SensitivePaths, type Standing } from "./sensitive-paths.ts"
 import { leadsTo } from "./symlink-target.ts"

@@ -10,7 +10,7 @@
 import { closeSync, constants, existsSync, openSync, readdirSync } from "node:fs"
 import { dirname, basename, join } from "node:path"
 import { MNT_DETACH, openat2Beneath, umount } from "../../linux/syscalls.ts"
-import { matches, type WorkspacePath } from "../../manifest/globs.ts"
+import { matches, type WorkspacePath } from "../../manifest/values/globs.ts"
 import { isReserved } from "../effects/names.ts"
 import { makeFile, makeFolder } from "../exact-modes.ts"
 import { type Identity, LayerUnavailable } from "./overlay.ts"

@@ -15,8 +15,8 @@ import { fileURLToPath } from "node:url"
 import { afterEach, beforeEach, expect, it } from "vitest"
 import { type LoadManifests, rememberManifests } from "../../../src/host/assemble/known-manifests.ts"
 import { hostLimits } from "../../../src/host/limits.ts"
-import { loadFound } from "../../../src/manifest/discover.ts"
-import { findManifests } from "../../../src/manifest/find.ts"
+import { loadFound } from "../../../src/manifest/read/discover.ts"
+import { findManifests } from "../../../src/manifest/read/find.ts"
 import type { LoadResult } from "../../../src/manifest/types.ts"
 
 const catalogue = fileURLToPath(new URL("../../../manifests", import.meta.url))

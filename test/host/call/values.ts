@@ -3,7 +3,7 @@ import { mkdtempSync, realpathSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type OperatorConfig, defaultConfig } from "../../../src/host/config/types.ts"
-import { findAction } from "../../../src/manifest/catalogue.ts"
+import { findAction } from "../../../src/manifest/read/catalogue.ts"
 import type { HostCore } from "../../../src/host/call/core.ts"
 import type { Admitted, Authorized, Requested, Routed, Sealed, SignedIn, Step } from "../../../src/host/call/steps.ts"
 import { processCaller } from "../../../src/host/access/caller.ts"
@@ -18,7 +18,7 @@ import type { Program } from "../../../src/host/drivers/program.ts"
 import { openDataFolder } from "../../../src/host/data/folder.ts"
 import type { RegisteredDriver, Registry } from "../../../src/host/registry/types.ts"
 import type { CallRequest } from "../../../src/host/types.ts"
-import { parseEgressEntry } from "../../../src/manifest/egress-entry.ts"
+import { parseEgressEntry } from "../../../src/manifest/values/egress-entry.ts"
 import type {
   CliSandbox,
   CliSpec,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { type PackageMethod, parsePackage } from "../../../src/manifest/kinds/package-name.ts"
+import { type PackageMethod, parsePackage } from "../../../src/manifest/values/package-name.ts"
 import type { InstallMethod } from "../../../src/manifest/types.ts"
 import { asDriver, cliFront, errors, load, warnings } from "../from-text.ts"
 

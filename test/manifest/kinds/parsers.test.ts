@@ -1,9 +1,9 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { readAddress } from "../../../src/manifest/address.ts"
-import { parseDuration, parseRetention } from "../../../src/manifest/duration.ts"
-import { parseExtract } from "../../../src/manifest/extract.ts"
-import { type PackageMethod, parsePackage } from "../../../src/manifest/kinds/package-name.ts"
+import { readAddress } from "../../../src/manifest/values/address.ts"
+import { parseDuration, parseRetention } from "../../../src/manifest/values/duration.ts"
+import { parseExtract } from "../../../src/manifest/templates/extract.ts"
+import { type PackageMethod, parsePackage } from "../../../src/manifest/values/package-name.ts"
 
 const runs = { numRuns: Number(process.env["CAISSON_FUZZ_RUNS"] ?? 2000) }
 const bits = (...parts: string[]) => fc.array(fc.constantFrom(...parts), { maxLength: 12 }).map((all) => all.join(""))

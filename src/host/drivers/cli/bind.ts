@@ -1,7 +1,7 @@
 /**
  * One entry of a cli driver against one contract: its templates compiled, and what they cannot do without.
  */
-import type { TemplatePath } from "../../../manifest/template.ts"
+import type { TemplatePath } from "../../../manifest/templates/template.ts"
 import type { CliSpec, DriverContract, Implementation, ToolContract } from "../../../manifest/types.ts"
 import type { BoundEntry } from "../kind.ts"
 import { checkProgramText } from "./program-text-check.ts"

@@ -1,5 +1,5 @@
 /** A pattern that the sandbox could not read must not be passed over: it may be the one that hides something. */
-import { parseGlob } from "../../../manifest/globs.ts"
+import { parseGlob } from "../../../manifest/values/globs.ts"
 import type { CliSpec, DriverContract } from "../../../manifest/types.ts"
 import type { Unenforceable } from "../kind.ts"
 import { sealPaths } from "../paths.ts"

@@ -6,7 +6,7 @@
  */
 import path from "node:path"
 import type { CliSpec, DriverContract } from "../../../manifest/types.ts"
-import { satisfies } from "../../../manifest/version.ts"
+import { satisfies } from "../../../manifest/schema/version.ts"
 import { installFix } from "../install-fix.ts"
 import type { DriverAvailability, Surroundings } from "../kind.ts"
 import { type Located, locateSystemProgram, locateVendoredProgram } from "../program.ts"

@@ -6,7 +6,7 @@
  * Does not: validate against the contract's `outputs`.
  */
 import type * as Yaml from "yaml"
-import { onDemand } from "../../../manifest/on-demand.ts"
+import { onDemand } from "../../../manifest/schema/on-demand.ts"
 import type { JsonSchema, JsonValue, OutputFormat } from "../../../manifest/types.ts"
 import type { Captured } from "../../../sandbox/backend.ts"
 import type { Failure, Success } from "../../failure.ts"

@@ -7,11 +7,11 @@
  * by stdin, or a whole statement for a database, is what its tool is for, and is let pass.
  * Does not: see what a driver's own scripts do with their arguments. Pure.
  */
-import { type ProgramText, programTexts, type Word } from "../../../manifest/program-text.ts"
+import { type ProgramText, programTexts, type Word } from "../../../manifest/templates/program-text.ts"
 import type { Diagnostic } from "../../../manifest/types.ts"
 import type { Element, Piece, ValuePiece } from "./template-check.ts"
 import type { ArgvProgram, StdinProgram, TemplatePlace } from "./template.ts"
-import { pathText } from "../../../manifest/template.ts"
+import { pathText } from "../../../manifest/templates/template.ts"
 
 interface Argument extends Word {
   readonly free?: ValuePiece

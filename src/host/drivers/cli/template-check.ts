@@ -8,7 +8,7 @@
  */
 import type { Implementation, JsonSchema } from "../../../manifest/types.ts"
 import { factsAt, type SchemaFacts } from "../../invoke/schema-path.ts"
-import { type Filter, pathText, type TemplatePart, type TemplatePath } from "../../../manifest/template.ts"
+import { type Filter, pathText, type TemplatePart, type TemplatePath } from "../../../manifest/templates/template.ts"
 
 /** What the templates of one `implements[]` entry can see. Templates name driver-side keys (C-34). */
 export interface TemplateScope {

@@ -12,7 +12,7 @@ import type { Failure } from "../../failure.ts"
 import { maxArgumentBytes, maxArgvBytes, maxArgvElements } from "../../invoke/limits.ts"
 import { isObject } from "../../invoke/schema-path.ts"
 import { checkTemplate, type Element, type Piece, type TemplateScope, type ValuePiece } from "./template-check.ts"
-import { parseTemplate, pathText, type TemplatePath } from "../../../manifest/template.ts"
+import { parseTemplate, pathText, type TemplatePath } from "../../../manifest/templates/template.ts"
 
 export type { TemplateScope } from "./template-check.ts"
 

@@ -1,0 +1,191 @@
+/**
+ * TOOL.md (AIP-14) → ToolContract.
+ *
+ * Guarantees: the removed fields of AIP-14 are refused with the way to migrate; `inputs`, `outputs` and
+ * `metadata.contextSchema` compile under our limits; approval and mutates agree (C-8); in strict mode, examples match the
+ * schemas.
+ * Does not: look at other files; the action a tool implements is checked in catalogue.ts.
+ */
+import { dirname, resolve } from "node:path"
+import { parseApproval } from "../values/approval.ts"
+import { sourceOf } from "../values/context.ts"
+import type { Context, Lifted } from "../values/context.ts"
+import { checkCredentials } from "../values/credentials.ts"
+import { createReport, joinPath, shown } from "../values/diagnostics.ts"
+import { parseEgressEntry } from "../values/egress-entry.ts"
+import {
+  defined,
+  flag,
+  isObject,
+  object,
+  objects,
+  optionalNumber,
+  optionalObject,
+  optionalText,
+  text,
+  texts,
+} from "../values/fields.ts"
+import { readFileContracts } from "./file-contract.ts"
+import { deepFreeze } from "../values/freeze.ts"
+import { compileSchema } from "../schema/json-schema.ts"
+import { parseMutates } from "../values/mutates.ts"
+import { checkShape } from "../schema/shape.ts"
+import { lift, refuseRemoved, settleApproval } from "./tool-mend.ts"
+import type {
+  CostClass,
+  Diagnostic,
+  DriverKind,
+  JsonObject,
+  JsonValue,
+  RetryRule,
+  ToolContract,
+} from "../base-types.ts"
+import { majorOf } from "../schema/version.ts"
+
+export function readRetry(from: JsonObject | undefined): RetryRule | undefined {
+  if (from === undefined) return undefined
+  const backoff = text(from, "backoff") === "exponential" ? "exponential" : "fixed"
+  return {
+    maxAttempts: optionalNumber(from, "max_attempts") ?? 1,
+    backoff,
+    initialMs: optionalNumber(from, "initial_ms") ?? 0,
+  }
+}
+
+function checkSchemas(front: JsonObject, context: Context): void {
+  const { report } = context
+  const metadata = object(front, "metadata")
+  const compile = (schema: JsonValue | undefined, path: string): void => {
+    const compiled = compileSchema(deepFreeze(schema))
+    if (!compiled.ok) {
+      const at =
+        compiled.path === ""
+          ? path
+          : compiled.path.startsWith("[")
+            ? `${path}${compiled.path}`
+            : `${path}.${compiled.path}`
+      report.error("schema-refused", at, compiled.message, compiled.fix)
+    }
+  }
+  compile(front["inputs"], "inputs")
+  compile(front["outputs"], "outputs")
+  if (metadata["contextSchema"] !== undefined) compile(metadata["contextSchema"], "metadata.contextSchema")
+  const inputType = object(front, "inputs")["type"]
+  if (inputType !== undefined && inputType !== "object") {
+    report.error(
+      "inputs-not-object",
+      "inputs.type",
+      "a tool's input is always a mapping",
+      "write `type: object` and put the fields under `properties`",
+    )
+  }
+}
+
+const faults = (errors: readonly { readonly path: string; readonly message: string }[]): string =>
+  errors.map((e) => `${e.path === "" ? "it" : `\`${e.path}\``} ${e.message}`).join("; ")
+
+/** Examples that do not match the contract's own schemas. Strict mode refuses them; `caisson validate` always tells. */
+export function checkExamples(tool: ToolContract, severity: "error" | "warning"): readonly Diagnostic[] {
+  const report = createReport(tool.source.file)
+  const inputs = compileSchema(tool.inputs)
+  const outputs = compileSchema(tool.outputs)
+  const say = severity === "error" ? report.error : report.warn
+  tool.examples.forEach((example, i) => {
+    const at = joinPath("examples", i)
+    const input = inputs.ok ? inputs.validate(example.input) : undefined
+    if (input?.ok === false)
+      say(
+        "example-mismatch",
+        joinPath(at, "input"),
+        `the example's input does not match \`inputs\`: ${faults(input.errors)}`,
+        "correct the example or the schema",
+      )
+    const output = outputs.ok && example.output !== undefined ? outputs.validate(example.output) : undefined
+    if (output?.ok === false)
+      say(
+        "example-mismatch",
+        joinPath(at, "output"),
+        `the example's output does not match \`outputs\`: ${faults(output.errors)}`,
+        "correct the example or the schema",
+      )
+  })
+  return report.diagnostics
+}
+
+export function readRequires(front: JsonObject, context: Context): ToolContract["requires"] {
+  const requires = object(front, "requires")
+  const network = Array.isArray(requires["network"]) ? texts(requires, "network") : undefined
+  network?.forEach((host, i) => {
+    const parsed = host === "*" ? undefined : parseEgressEntry(host)
+    if (parsed?.ok === false)
+      context.report.warn(
+        "requires-network",
+        joinPath("requires.network", i),
+        `\`${shown(host)}\`: ${parsed.message}`,
+        parsed.fix === undefined ? "name hosts, or `*`" : `write \`${parsed.fix}\``,
+      )
+  })
+  return defined({ network, secrets: texts(requires, "secrets"), tools: texts(requires, "tools") })
+}
+
+/** Before the path of the ACTION.md, where a tool names its action by file. */
+export const ACTION_FILE = "file:"
+
+export function readTool(
+  written: JsonObject,
+  context: Context,
+): { readonly contract: ToolContract; readonly lifted: Lifted } | undefined {
+  const { report } = context
+  const { front: lean, lifted } = lift(written, context)
+  const front = settleApproval(refuseRemoved(lean, context), context)
+  checkCredentials(written, report)
+  if (!checkShape("tool", front, report)) return undefined
+  checkSchemas(front, context)
+  const metadata = object(front, "metadata")
+  const constraints = object(front, "driver_constraints")
+  const action = isObject(front["implements"]) ? front["implements"] : {}
+  const file = optionalText(action, "file")
+  const implementsRef =
+    file === undefined
+      ? (optionalText(action, "ref") ?? optionalText(front, "implements"))
+      : `${ACTION_FILE}${resolve(dirname(context.file), file)}`
+  const version = text(front, "version")
+  const contract: ToolContract = defined({
+    kind: "tool" as const,
+    id: text(front, "id"),
+    name: text(front, "name"),
+    description: text(front, "description"),
+    version,
+    major: majorOf(version),
+    inputs: object(front, "inputs"),
+    outputs: object(front, "outputs"),
+    contextSchema: optionalObject(metadata, "contextSchema"),
+    idempotent: flag(front, "idempotent"),
+    mutates: parseMutates(texts(front, "mutates"), report),
+    requires: readRequires(front, context),
+    approval: parseApproval(optionalText(front, "approval") ?? "auto"),
+    riskLevel: (optionalNumber(front, "risk_level") ?? 0) as ToolContract["riskLevel"],
+    costClass: (optionalText(front, "cost_class") ?? "trivial") as CostClass,
+    timeoutMs: optionalNumber(front, "timeout_ms") ?? 30_000,
+    retry: readRetry(optionalObject(front, "retry")),
+    defaultImplementation: optionalText(front, "default_implementation"),
+    driverConstraints: {
+      forbid: texts(constraints, "forbid") as readonly DriverKind[],
+      requireKind: texts(constraints, "require_kind") as readonly DriverKind[],
+    },
+    implements: implementsRef,
+    inputsFiles: readFileContracts(front, "inputsFiles", context),
+    outputsFiles: readFileContracts(front, "outputsFiles", context),
+    tags: texts(front, "tags"),
+    examples: objects(front, "examples").map((e) =>
+      defined({ name: text(e, "name"), input: object(e, "input"), output: e["output"], note: optionalText(e, "note") }),
+    ),
+    metadata,
+    source: sourceOf(context, written),
+  })
+  if (report.failed) return undefined
+  deepFreeze(contract)
+  if (context.mode === "strict")
+    for (const d of checkExamples(contract, "error")) report.error(d.rule, d.path, d.message, d.fix)
+  return report.failed ? undefined : { contract, lifted }
+}

@@ -1,0 +1,117 @@
+/**
+ * Loads all manifests that were found below some folders, with the paths between them followed.
+ *
+ * Guarantees: never throws for what it finds; a bad manifest is a result like any other; the order of results is that
+ * of the files found. Pure over what was found: no reference in a manifest can open another file.
+ * Does not: check across manifests; catalogue.ts does.
+ */
+import { dirname, join, resolve, sep } from "node:path"
+import { claimsOfBytes, claimsOfFront, followed } from "./claims.ts"
+import { commandLeaves } from "../contracts/cli-bundle.ts"
+import type { Lifted, LinkedTool, Links } from "../values/context.ts"
+import { isPathRef } from "../values/context.ts"
+import { createReport } from "../values/diagnostics.ts"
+import { findManifests, type FoundManifests, type ManifestBytes } from "./find.ts"
+import { readFrontmatter } from "./frontmatter.ts"
+import { manifestKind } from "./kind.ts"
+import { loadFront } from "./load.ts"
+import type { JsonObject, LoadResult, ManifestKind, ManifestMode, ToolContract } from "../types.ts"
+
+interface Parsed {
+  readonly file: string
+  readonly kind: ManifestKind
+  readonly front: JsonObject
+}
+
+function parse(file: string, read: () => ManifestBytes, results: Map<string, LoadResult>): Parsed | undefined {
+  const report = createReport(file)
+  const kind = manifestKind(file)
+  const refuse = (): undefined =>
+    void results.set(file, { ok: false, file, kind: kind ?? "unknown", diagnostics: report.diagnostics })
+  if (kind === undefined) {
+    report.error(
+      "unknown-file",
+      "",
+      "this is not the name of a manifest",
+      "name it TOOL.md, DRIVER.md, SDK.md, CLI.md, SECRETS.md, ACTION.md or POLICY.md",
+    )
+    return refuse()
+  }
+  const bytes = read()
+  if (typeof bytes === "string") {
+    report.error("unreadable", "", `the file ${bytes}`, "make it a readable regular file")
+    return refuse()
+  }
+  const front = readFrontmatter(bytes, report)
+  if (front !== undefined) return { file, kind, front }
+  results.set(file, { ok: false, file, kind, diagnostics: report.diagnostics, claims: claimsOfBytes(bytes) })
+  return undefined
+}
+
+/**
+ * Where a reference written in a manifest may lead, in the order it is tried (C-61): beside the file, from the root of
+ * its folder of manifests, below that root's `.tools`; each the file itself, or the TOOL.md in the folder it names.
+ */
+const targetsIn =
+  (roots: readonly string[]) =>
+  (from: string, ref: string): readonly string[] => {
+    const root = roots.find((each) => from.startsWith(each.endsWith(sep) ? each : each + sep))
+    const bases = [dirname(from), ...(root === undefined ? [] : [root, join(root, ".tools")])]
+    return bases.flatMap((base) => {
+      const path = resolve(base, ref)
+      return [path, join(path, "TOOL.md")]
+    })
+  }
+
+export function loadFound(found: FoundManifests, options: { readonly mode: ManifestMode }): readonly LoadResult[] {
+  const { files } = found
+  const targets = targetsIn(found.roots)
+  const results = new Map<string, LoadResult>()
+  const parsed = [...files].flatMap(([file, read]) => parse(file, read, results) ?? [])
+  const subcommands = new Set(
+    parsed
+      .filter((p) => p.kind === "cli")
+      .flatMap((p) =>
+        commandLeaves(p.front["commands"])
+          .filter((c) => isPathRef(c.ref))
+          .flatMap((c) => targets(p.file, c.ref)),
+      ),
+  )
+  const tools = new Map<string, LinkedTool>()
+  const links: Links = {
+    tool(from, ref) {
+      for (const file of targets(from, ref)) {
+        const tool = tools.get(file)
+        if (tool !== undefined) return { found: "tool", tool }
+        if (files.has(file)) return { found: "invalid" }
+      }
+      return { found: "nothing" }
+    },
+    isSubcommand: (file) => subcommands.has(file),
+  }
+  const load = (p: Parsed): Lifted => {
+    const { result, lifted } = loadFront(p.file, p.kind, p.front, options.mode, links)
+    results.set(p.file, result.ok ? result : { ...result, claims: claimsOfFront(p.front) })
+    return lifted
+  }
+  for (const p of parsed.filter((one) => one.kind === "tool")) {
+    const lifted = load(p)
+    const result = results.get(p.file)
+    if (result?.ok === true) tools.set(p.file, { contract: result.manifest as ToolContract, lifted })
+  }
+  for (const p of parsed.filter((one) => one.kind !== "tool")) load(p)
+  const idAt =
+    (file: string) =>
+    (ref: string): string | undefined =>
+      isPathRef(ref) ? targets(file, ref).flatMap((path) => tools.get(path)?.contract.id ?? [])[0] : undefined
+  for (const [file, result] of results)
+    if (!result.ok && result.claims !== undefined)
+      results.set(file, { ...result, claims: followed(result.claims, idAt(file)) })
+  return [...[...files.keys()].flatMap((file) => results.get(file) ?? []), ...found.problems]
+}
+
+/** `paths`: folders, or manifest files. */
+export const discoverManifests = (
+  paths: readonly string[],
+  options: { readonly mode: ManifestMode },
+): readonly LoadResult[] => loadFound(findManifests(paths), options)

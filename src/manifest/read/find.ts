@@ -1,0 +1,147 @@
+/**
+ * Finds manifests at any depth below folders and reads them, without looking into them.
+ *
+ * Guarantees: never throws for what it finds; symbolic links are never followed, `node_modules` and `.git` are skipped;
+ * depth, entries and manifests are capped with a diagnostic; the order is that of the folders given, by name within
+ * each. Only regular files are read, and no more of each than its limit and one byte.
+ * Assumes: the folders are the operator's choice.
+ */
+import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { createReport } from "../values/diagnostics.ts"
+import { manifestKind } from "./kind.ts"
+import { limits } from "../limits.ts"
+import type { LoadResult } from "../types.ts"
+
+/** A manifest's bytes, or why they cannot be read. */
+export type ManifestBytes = Uint8Array | string
+
+export interface FoundManifests {
+  /** files that were named by themselves may be no manifests */
+  readonly files: ReadonlyMap<string, () => ManifestBytes>
+  /** every file was read already and gives the same bytes each time it is asked */
+  readonly held: boolean
+  readonly problems: readonly LoadResult[]
+  /** the folders that were searched, in order */
+  readonly roots: readonly string[]
+}
+
+const SKIPPED = new Set(["node_modules", ".git"])
+
+interface Walk {
+  readonly files: Set<string>
+  readonly problems: LoadResult[]
+  entries: number
+}
+
+function problem(walk: Walk, file: string, rule: string, message: string, fix: string): void {
+  const report = createReport(file)
+  report.error(rule, "", message, fix)
+  walk.problems.push({ ok: false, file, kind: "unknown", diagnostics: report.diagnostics })
+}
+
+/** False when the walk must stop. */
+function visit(walk: Walk, folder: string, depth: number): boolean {
+  if (depth > limits.walkDepth) {
+    problem(
+      walk,
+      folder,
+      "walk-too-deep",
+      `folders deeper than ${limits.walkDepth} levels are not searched`,
+      "move the manifests up, or name the folder itself",
+    )
+    return true
+  }
+  let entries
+  try {
+    entries = readdirSync(folder, { withFileTypes: true })
+  } catch (error) {
+    problem(
+      walk,
+      folder,
+      "unreadable",
+      `the folder cannot be read: ${(error as NodeJS.ErrnoException).code ?? "error"}`,
+      "check that it exists and its permissions",
+    )
+    return true
+  }
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    if (++walk.entries > limits.walkEntries || walk.files.size >= limits.walkManifests) {
+      problem(
+        walk,
+        folder,
+        "walk-too-large",
+        `more than ${limits.walkEntries} entries or ${limits.walkManifests} manifests; the rest is not searched`,
+        "name a smaller folder",
+      )
+      return false
+    }
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) {
+      if (!SKIPPED.has(entry.name) && !visit(walk, path, depth + 1)) return false
+    } else if (manifestKind(entry.name) !== undefined) {
+      if (entry.isFile()) walk.files.add(path)
+      else
+        problem(
+          walk,
+          path,
+          "not-a-regular-file",
+          entry.isSymbolicLink() ? "is a symbolic link, which is not followed" : "is not a regular file",
+          "put the manifest itself there",
+        )
+    }
+  }
+  return true
+}
+
+function start(walk: Walk, path: string): void {
+  try {
+    if (statSync(path).isDirectory()) visit(walk, path, 0)
+    else walk.files.add(path)
+  } catch (error) {
+    problem(
+      walk,
+      path,
+      "unreadable",
+      `cannot be read: ${(error as NodeJS.ErrnoException).code ?? "error"}`,
+      "check the path",
+    )
+  }
+}
+
+/** At most one byte more than the limit is read, whatever the file grows to. */
+function readBounded(file: string): ManifestBytes {
+  let fd: number | undefined
+  try {
+    fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    if (!fstatSync(fd).isFile()) return "is not a regular file"
+    const buffer = new Uint8Array(Math.min(fstatSync(fd).size, limits.fileBytes) + 1)
+    let filled = 0
+    for (;;) {
+      const count = readSync(fd, buffer, filled, buffer.length - filled, null)
+      filled += count
+      if (count === 0 || filled === buffer.length) return buffer.subarray(0, filled)
+    }
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "error"
+    return code === "ELOOP" ? "is a symbolic link, which is not followed" : `cannot be read: ${code}`
+  } finally {
+    if (fd !== undefined) closeSync(fd)
+  }
+}
+
+/** `paths`: folders, or manifest files. */
+export function findManifests(paths: readonly string[]): FoundManifests {
+  const walk: Walk = { files: new Set(), problems: [], entries: 0 }
+  for (const path of paths) start(walk, resolve(path))
+  let held = 0
+  const read = (file: string): (() => ManifestBytes) => {
+    if (held > limits.walkHeldBytes) return () => readBounded(file)
+    const bytes = manifestKind(file) === undefined ? "" : readBounded(file)
+    held += bytes.length
+    return () => bytes
+  }
+  const files = new Map([...walk.files].map((file) => [file, read(file)]))
+  const roots = paths.map((path) => resolve(path))
+  return { files, held: held <= limits.walkHeldBytes, problems: walk.problems, roots }
+}

@@ -1,0 +1,47 @@
+/** What a reader of one manifest knows beside its front matter. */
+import type { Report } from "./diagnostics.ts"
+import { digestOf } from "./digest.ts"
+import type { JsonObject, ManifestMode, ManifestSource, OutputFormat, ToolContract } from "../base-types.ts"
+
+/** What the older AIP-29 form kept in a subcommand's TOOL.md and belongs to the driver (C-4, C-5). */
+export interface Lifted {
+  readonly argv?: readonly string[]
+  readonly sandbox?: JsonObject
+  readonly outputFormat?: OutputFormat
+}
+
+export interface LinkedTool {
+  readonly contract: ToolContract
+  readonly lifted: Lifted
+}
+
+/** Leads from a path written in a driver to the tool found there; only files that were discovered can be reached. */
+export interface Links {
+  tool(
+    fromFile: string,
+    ref: string,
+  ):
+    | { readonly found: "tool"; readonly tool: LinkedTool }
+    | { readonly found: "invalid" }
+    | { readonly found: "nothing" }
+  /** is this TOOL.md named in the `commands` of a CLI.md? */
+  isSubcommand(file: string): boolean
+}
+
+export interface Context {
+  readonly file: string
+  readonly mode: ManifestMode
+  readonly report: Report
+  /** absent when one file is read on its own */
+  readonly links?: Links
+}
+
+export const sourceOf = (context: Context, front: JsonObject): ManifestSource => ({
+  file: context.file,
+  mode: context.mode,
+  digest: digestOf(front),
+  leniencies: [...context.report.leniencies],
+})
+
+/** Does a reference name a file, not an id? (C-35) */
+export const isPathRef = (ref: string): boolean => /^\.{0,2}\//.test(ref) || ref.endsWith(".md")
