@@ -54,6 +54,8 @@ export const main = async (argv: readonly string[]): Promise<never> => {
     if (process.env["CAISSON_DEBUG"] && error instanceof Error) process.stderr.write(`${visible(error.stack ?? "")}\n`)
     process.exit(exit.hostBroken)
   })
+  // Should the event loop run empty before a command has ended, that is no success either.
+  process.exitCode = exit.hostBroken
   const code = await perform(argv)
   await flushed(process.stdout)
   await flushed(process.stderr)

@@ -1,4 +1,5 @@
 /** The command tree, without starting anything. */
+import { spawnSync } from "node:child_process"
 import pc from "picocolors"
 import { describe, expect, test } from "vitest"
 import { createProgram } from "../../src/cli/program.ts"
@@ -78,4 +79,13 @@ describe("a command that cannot be understood is refused with the next step", ()
   ])("caisson %j", async (words, next) => {
     expect((await typed(...words)).text).toContain(next)
   })
+})
+
+test("a command that ends without having said how is a broken host, never a success", () => {
+  const program = `
+    import { main } from ${JSON.stringify(new URL("../../src/cli/main.ts", import.meta.url).href)}
+    process.stdout.write = () => true
+    main(["--version"])`
+  const { status } = spawnSync(process.execPath, ["--no-warnings", "--input-type=module", "-e", program])
+  expect(status).toBe(5)
 })
