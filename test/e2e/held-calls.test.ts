@@ -187,6 +187,27 @@ describe("a call whose effects nobody was there to approve", () => {
     expect(readReceipts(world.data, { call: id }).at(-1)?.actor).toEqual({ id: "carol", role: "approver" })
   })
 
+  it("is refused while the operator does not have its workspace, and held on", async () => {
+    const id = await hold()
+    await world.host.close()
+    const config = join(world.folder, "narrow.yaml")
+    writeFileSync(config, `workspaces: [${join(world.folder, "elsewhere")}]\n`, { mode: 0o600 })
+    await using narrow = await createHost({ data: world.data, manifests: [fixtureTools], config })
+    expect(await narrow.decide(id, "approve")).toMatchObject({ ok: false, error: { code: "unauthorised" } })
+    await using wide = await open(world)
+    expect(note(world)).toBeUndefined()
+    expect(await wide.decide(id, "approve")).toMatchObject({ ok: true })
+  })
+
+  it("is refused where the host itself uses by now what it writes", async () => {
+    const id = await hold()
+    await world.host.close()
+    await using host = await createHost({ data: world.data, manifests: [fixtureTools, join(world.workspace, "notes")] })
+    expect(await host.decide(id, "approve")).toMatchObject({ ok: false, error: { code: "policy_violation" } })
+    expect(note(world)).toBeUndefined()
+    expect(await host.approvals()).toHaveLength(1)
+  })
+
   it("is not held where the call was cancelled, planned, approved or answered", async () => {
     await world.call("fixture.act", change, { approved: false, plan: true })
     await world.call("fixture.act", change)

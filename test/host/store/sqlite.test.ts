@@ -88,6 +88,18 @@ it("refuses another program's database, and leaves it as it is", async () => {
   expect(readFileSync(file).equals(before)).toBe(true)
 })
 
+it("tells of a full disk, and keeps nothing of what did not fit", async () => {
+  using own = await openSqliteFile(file, schema, 1_000)
+  await own.read((db) => db.exec("PRAGMA max_page_count=6"))
+  await expect(
+    own.write((db) => {
+      db.exec("CREATE TABLE more (a BLOB)")
+      db.exec("INSERT INTO more VALUES (zeroblob(1000000))")
+    }),
+  ).rejects.toMatchObject({ name: "StoreUnavailable", kind: "full" })
+  expect(await own.read((db) => db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'more'").get())).toBeUndefined()
+})
+
 it("follows no link to a file elsewhere", async () => {
   const elsewhere = join(folder, "elsewhere")
   writeFileSync(elsewhere, "")
