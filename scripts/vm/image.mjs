@@ -28,6 +28,11 @@ const FILES = {
   // Only what the two disks need: unpacking everything takes an emulated machine half a minute.
   "etc/initramfs-tools/conf.d/caisson": "MODULES=list\nCOMPRESS=gzip\n",
   "etc/initramfs-tools/modules": "virtio_pci\nvirtio_blk\next4\ncrc32c_generic\n",
+  // A starved machine may take minutes to find its second disk; where it cannot go on, it goes off.
+  "etc/systemd/system.conf.d/starved.conf":
+    "[Manager]\nDefaultTimeoutStartSec=infinity\nDefaultDeviceTimeoutSec=infinity\n",
+  "etc/systemd/system/emergency.service.d/off.conf":
+    "[Service]\nExecStartPre=\nExecStart=\nExecStart=/bin/systemctl --force --force poweroff\n",
   "var/lib/systemd/linger/tester": "",
   "etc/systemd/system/caisson-tests.service": `[Unit]
 After=systemd-user-sessions.service systemd-logind.service user@1000.service
