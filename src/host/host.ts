@@ -6,7 +6,7 @@
  * no process, socket or lock. Of calls that a killed host left open, receipts are written before the first call here.
  */
 import { fileURLToPath } from "node:url"
-import { type Caller, callerFault, isOperator, processCaller } from "./access/caller.ts"
+import { type Caller, isOperator } from "./access/caller.ts"
 import { explain } from "./call/explain.ts"
 import { listDrivers, listTools } from "./call/listing.ts"
 import { perform } from "./call/perform.ts"
@@ -20,6 +20,7 @@ import { callErrorOf } from "./failure.ts"
 import { brokenManifest } from "./registry/broken.ts"
 import { HeldCalls } from "./held/held-calls.ts"
 import { hostLimits } from "./limits.ts"
+import { readOptions } from "./options.ts"
 import type { ReasonCode } from "./reasons.ts"
 import { closeAbandonedCalls } from "./receipts/open-calls.ts"
 import { openAuditLog } from "./receipts/log.ts"
@@ -40,10 +41,6 @@ import type {
 } from "./types.ts"
 
 const OPTIONS: readonly (keyof HostOptions)[] = ["data", "manifests", "backend", "warm", "config"]
-const LIST_OPTIONS: readonly (keyof ListOptions)[] = ["caller"]
-const WHY_OPTIONS: readonly (keyof WhyOptions)[] = [...LIST_OPTIONS, "signal", "unreadable"] as const
-const CALL_OPTIONS: readonly (keyof CallOptions)[] = [...WHY_OPTIONS, "approved", "approve", "onEvent"]
-const DECIDE_OPTIONS: readonly (keyof DecideOptions)[] = [...LIST_OPTIONS, "signal"]
 
 /** Seen from src/host and from dist/host alike. */
 const catalogue = fileURLToPath(new URL("../../manifests", import.meta.url))
@@ -57,18 +54,6 @@ const unloadedOf = (failed: FailedManifest): readonly UnloadedListing[] => {
   return [{ file, kind: kind === "tool" ? "tool" : "driver", claims, availability }]
 }
 
-/** What a program hands over beside a request is its own code: a mistake in it is thrown, not answered. */
-const checkOptions = (name: string, options: CallOptions, known: readonly string[]): void => {
-  const odd = unknownKey(options, known)
-  const fault =
-    odd === undefined
-      ? options.caller === undefined
-        ? undefined
-        : callerFault(options.caller)
-      : `${odd.message} (${odd.fix})`
-  if (fault !== undefined) throw new TypeError(`the options of ${name}: ${fault}`)
-}
-
 export const createHost = async (options: HostOptions = {}): Promise<Host> => {
   const odd = unknownKey(options, OPTIONS)
   if (odd !== undefined) throw new HostStartError("input_invalid", `what createHost was given ${odd.message}`, odd.fix)
@@ -79,6 +64,9 @@ export const createHost = async (options: HostOptions = {}): Promise<Host> => {
     throw startFailure(error, folder)
   }
 }
+
+/** Options of a call, read. */
+type Called = CallOptions & { readonly caller: Caller }
 
 const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   const config = loadConfig(data, options.config)
@@ -100,8 +88,8 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   let abandoned: Promise<unknown> | undefined
 
   const held = new HeldCalls(core, log, closing.signal)
-  const requestOf = (request: CallRequest, options: CallOptions): Omit<Requested, "tell"> => {
-    const { caller = processCaller(), approve, approved = false, unreadable, signal } = options
+  const requestOf = (request: CallRequest, options: Called): Omit<Requested, "tell"> => {
+    const { caller, approve, approved = false, unreadable, signal } = options
     return {
       call: nextId(),
       request,
@@ -130,8 +118,8 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
     await held.tend().catch(() => undefined)
     await closeAbandonedCalls(data, log).catch(() => undefined)
   }
-  const call = async (request: CallRequest, options: CallOptions = {}): Promise<Envelope> => {
-    checkOptions("call", options, CALL_OPTIONS)
+  const call = async (request: CallRequest, given: CallOptions = {}): Promise<Envelope> => {
+    const options = readOptions("call", "call", given)
     return open(() =>
       turn(async () => {
         abandoned ??= tidyUp()
@@ -144,22 +132,18 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
       }),
     )
   }
-  const why = async (request: CallRequest, options: WhyOptions = {}): Promise<WhyReport> => {
-    checkOptions("why", options, WHY_OPTIONS)
+  const why = async (request: CallRequest, given: WhyOptions = {}): Promise<WhyReport> => {
+    const options = readOptions("why", "why", given)
     return open(() => turn(() => explain(core, { ...requestOf(request, options), tell: () => undefined })))
   }
   /** Checked before anything is listed: what a caller is told depends on who it is. */
-  const callerIn = (name: string, options: ListOptions): Caller => {
-    checkOptions(name, options, LIST_OPTIONS)
-    return options.caller ?? processCaller()
-  }
+  const callerIn = (name: string, options: ListOptions): Caller => readOptions(name, "list", options).caller
   const ifOperator = <T>(name: string, options: ListOptions, all: () => readonly T[]): readonly T[] =>
     isOperator(callerIn(name, options)) ? all() : []
 
   const decide = async (id: string, answer: "approve" | "deny", options: DecideOptions = {}): Promise<Envelope> => {
-    checkOptions("decide", options, DECIDE_OPTIONS)
     if (answer !== "approve" && answer !== "deny") throw new TypeError("decide takes `approve` or `deny`")
-    const { caller = processCaller(), signal } = options
+    const { caller, signal } = readOptions("decide", "decide", options)
     const cancel = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal])
     return open(() => turn(() => held.decide(String(id), answer, caller, cancel)))
   }

@@ -223,6 +223,8 @@ describe("the caller", () => {
       /caller.roles/,
     )
     await expect(host.tools({ caller: { user: "ana" } as never })).rejects.toThrow(/caller/)
+    for (const wrong of [{ approved: "no" }, { signal: {} }, { unreadable: 1 }, { approve: true }, { caler: 1 }])
+      await expect(host.call(request, wrong as never)).rejects.toThrow(/the options of call/)
     expect(await host.call({ ...request, user: "ana" } as never)).toMatchObject({ error: { code: "input_invalid" } })
     expect(await host.call(request, { caller: { ...ana(), user: "bob" } })).toMatchObject({
       error: { code: "unauthorised" },
@@ -230,5 +232,14 @@ describe("the caller", () => {
     expect(await host.call(request, { caller: { ...ana(), roles: ["approver"] } })).toMatchObject({
       error: { code: "unauthorised", message: "this caller may not make calls" },
     })
+  })
+
+  it("that a program changes after it asked is the one that it was", async () => {
+    await using host = await open()
+    const caller = { ...ana(), roles: ["caller"] as Caller["roles"][number][], workspaces: [join(folder, "work/ana")] }
+    const asked = host.call({ tool: "open.read", workspace: folder }, { caller })
+    caller.workspaces[0] = folder
+    caller.roles.push("operator")
+    expect(await asked).toMatchObject({ error: { code: "not_found" } })
   })
 })
