@@ -7,8 +7,8 @@
  */
 import { fileURLToPath } from "node:url"
 import { type Caller, isOperator } from "./access/caller.ts"
-import { explain } from "./call/explain.ts"
-import { listDrivers, listTools } from "./call/listing.ts"
+import { explain } from "./questions/explain.ts"
+import { listDrivers, listTools } from "./questions/listing.ts"
 import { perform } from "./call/perform.ts"
 import type { Requested } from "./call/steps.ts"
 import { loadConfig } from "./config/load.ts"

@@ -17,9 +17,9 @@ import { hostLimits } from "../limits.ts"
 import type { CallRequest } from "../types.ts"
 import { unknownKey } from "../unknown-key.ts"
 import type { HostCore } from "./core.ts"
-import { findTool } from "./find-tool.ts"
+import { findTool } from "./admission/find-tool.ts"
 import type { Admitted, Requested, Step } from "./steps.ts"
-import { openWorkspace } from "./workspace.ts"
+import { openWorkspace } from "./admission/workspace.ts"
 
 /** A library's or a wire's caller may send anything; what is not text must not reach a path or a receipt. */
 const TEXTS = ["workspace", "driver"] as const

@@ -11,7 +11,7 @@ import { hostLimits } from "../limits.ts"
 import type { Failure } from "../failure.ts"
 import { authorize } from "./authorize.ts"
 import type { HostCore } from "./core.ts"
-import { tellDenials } from "./tell-denials.ts"
+import { tellDenials } from "./judging/denials.ts"
 import type { Admitted, Authorized, Judged, Requested, Step } from "./steps.ts"
 
 type Answer = "yes" | "no" | "none" | "cancelled"

@@ -12,9 +12,9 @@ import { faultsText } from "../invoke/input-words.ts"
 import { outputStart, unreadJson } from "../invoke/output-words.ts"
 import type { ReportedEffect } from "../types.ts"
 import type { HostCore } from "./core.ts"
-import { judgeEffects } from "./judge-effects.ts"
+import { judgeEffects } from "./judging/effects.ts"
 import type { Judged, Ran } from "./steps.ts"
-import { blameDenial } from "./tell-denials.ts"
+import { blameDenial } from "./judging/denials.ts"
 
 const SHOWN = 20
 

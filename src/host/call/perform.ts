@@ -25,7 +25,7 @@ import { seal } from "./seal.ts"
 import { settle } from "./settle.ts"
 import { signIn } from "./sign-in.ts"
 import type { Holder, Judged, Progress, Requested } from "./steps.ts"
-import { tellDenials } from "./tell-denials.ts"
+import { tellDenials } from "./judging/denials.ts"
 
 type End = Success | Failure
 

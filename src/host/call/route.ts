@@ -14,7 +14,7 @@ import type { RegisteredDriver } from "../registry/types.ts"
 import { resolve } from "../resolver/resolve.ts"
 import type { Resolution, RoutePolicy } from "../resolver/types.ts"
 import type { HostCore } from "./core.ts"
-import { unenforceable } from "./enforceable.ts"
+import { unenforceable } from "./sealing/enforceable.ts"
 import { authStates, loginDetails } from "./sign-in.ts"
 import type { Authorized, Routed, Step } from "./steps.ts"
 

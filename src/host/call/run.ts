@@ -10,10 +10,10 @@ import { FolderReplaced, LockWaitEnded } from "../../sandbox/folder.ts"
 import { callErrorOf, type Failure } from "../failure.ts"
 import { afterFailure } from "../invoke/retry.ts"
 import type { Denial } from "../../sandbox/backend.ts"
-import { attempt } from "./attempt.ts"
+import { attempt } from "./running/attempt.ts"
 import type { HostCore, Reached } from "./core.ts"
 import { judge } from "./judge.ts"
-import { keepHome, withHomes } from "./keep-home.ts"
+import { keepHome, withHomes } from "./running/keep-home.ts"
 import type { HomeOutcome, Judged, Sealed, Step } from "./steps.ts"
 
 const cancelled: Failure = {

@@ -19,7 +19,7 @@ import type { Reached } from "./core.ts"
 import type { Tell } from "../events.ts"
 import type { Resolution } from "../resolver/types.ts"
 import type { CallOptions, CallRequest, ReportedEffect } from "../types.ts"
-import type { KeptPath } from "./workspace.ts"
+import type { KeptPath } from "./admission/workspace.ts"
 
 export type Step<T> = { readonly ok: true; readonly value: T } | Failure
 

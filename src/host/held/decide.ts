@@ -7,8 +7,8 @@
  * receipt that names the call's own.
  */
 import type { Caller } from "../access/caller.ts"
-import { keptReason } from "../call/judge-effects.ts"
-import { openWorkspace } from "../call/workspace.ts"
+import { keptReason } from "../call/judging/effects.ts"
+import { openWorkspace } from "../call/admission/workspace.ts"
 import { callErrorOf, type Failure } from "../failure.ts"
 import { hasFinished, txRootOf } from "../../sandbox/effects/index.ts"
 import type { HeldCommitResult } from "../../sandbox/layers/held.ts"

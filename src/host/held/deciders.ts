@@ -10,7 +10,7 @@ import { mayApprove, ruleRefusal } from "../access/decide.ts"
 import { type Caller, isAllowedFolder, isOperator } from "../access/caller.ts"
 import { accessPolicyOf } from "../access/policy.ts"
 import type { HostCore } from "../call/core.ts"
-import { actionOf } from "../call/find-tool.ts"
+import { actionOf } from "../call/admission/find-tool.ts"
 import type { Failure } from "../failure.ts"
 import { type HeldFacts, toolName } from "./facts.ts"
 

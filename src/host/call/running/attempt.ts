@@ -5,18 +5,18 @@
  * the kernel stopped is counted together. A backend that cannot enforce the profile ends the call with nothing run.
  */
 import { mkdirSync } from "node:fs"
-import { explainDenial, namedDenial } from "../../egress-proxy/policy/explain.ts"
-import type { CollectedSandbox, Denial, Unavailable } from "../../sandbox/backend.ts"
-import { collect } from "../../sandbox/collect.ts"
-import { jobOf, shapeOf } from "../../sandbox/profile.ts"
-import { endingFailure } from "../invoke/error-map.ts"
-import type { Failure } from "../failure.ts"
-import { tail } from "../invoke/stream-text.ts"
-import { hostLimits } from "../limits.ts"
-import type { HostCore, ServedEgress } from "./core.ts"
-import { notEnforced } from "./not-enforced.ts"
-import { kindCall } from "./seal.ts"
-import type { Attempt, Sealed, Step } from "./steps.ts"
+import { explainDenial, namedDenial } from "../../../egress-proxy/policy/explain.ts"
+import type { CollectedSandbox, Denial, Unavailable } from "../../../sandbox/backend.ts"
+import { collect } from "../../../sandbox/collect.ts"
+import { jobOf, shapeOf } from "../../../sandbox/profile.ts"
+import { endingFailure } from "../../invoke/error-map.ts"
+import type { Failure } from "../../failure.ts"
+import { tail } from "../../invoke/stream-text.ts"
+import { hostLimits } from "../../limits.ts"
+import type { HostCore, ServedEgress } from "../core.ts"
+import { notEnforced } from "../sealing/not-enforced.ts"
+import { kindCall } from "../seal.ts"
+import type { Attempt, Sealed, Step } from "../steps.ts"
 
 /** Not run at all; or run, and what it changed is more than can be told and judged. */
 const notTaken = (refusal: Unavailable): Failure =>

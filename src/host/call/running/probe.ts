@@ -5,16 +5,16 @@
  * Guarantees: the program sees less than in a call, never more. A machine that cannot seal it says so instead of
  * running it. So many run at once and no more, and each is answered within a fixed time, waiting included.
  */
-import { scratchFolder } from "../../data-folder/paths.ts"
-import type { SandboxBackend, SandboxProfile } from "../../sandbox/backend.ts"
-import { runOnce } from "../../sandbox/collect.ts"
-import { jobOf, shapeOf } from "../../sandbox/profile.ts"
-import { defaultLimits, hostLimits } from "../limits.ts"
-import type { Probe, ProbeRequest, ProbeResult } from "../drivers/version-check.ts"
-import { createTurnstile } from "../turnstile.ts"
-import { insidePath, interpretersOf } from "../drivers/programs.ts"
-import { sealEnv } from "./seal-env.ts"
-import { inside } from "../drivers/paths.ts"
+import { scratchFolder } from "../../../data-folder/paths.ts"
+import type { SandboxBackend, SandboxProfile } from "../../../sandbox/backend.ts"
+import { runOnce } from "../../../sandbox/collect.ts"
+import { jobOf, shapeOf } from "../../../sandbox/profile.ts"
+import { defaultLimits, hostLimits } from "../../limits.ts"
+import type { Probe, ProbeRequest, ProbeResult } from "../../drivers/version-check.ts"
+import { createTurnstile } from "../../turnstile.ts"
+import { insidePath, interpretersOf } from "../../drivers/programs.ts"
+import { sealEnv } from "../sealing/env.ts"
+import { inside } from "../../drivers/paths.ts"
 
 const profileFor = ({ program, spawn, timeoutMs, env, children }: ProbeRequest): SandboxProfile => {
   const others = Object.entries(spawn)

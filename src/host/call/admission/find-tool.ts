@@ -5,16 +5,16 @@
  * nor suggested for another name. The host's operator is told what is there and why it may not be used.
  */
 import { basename, dirname } from "node:path"
-import { nearest, shown } from "../../manifest/values/diagnostics.ts"
-import type { ActionContract, ToolContract } from "../../manifest/types.ts"
-import { type Caller, isOperator } from "../access/caller.ts"
-import { mayUse, noSuchTool, type Permission, refusalTo } from "../access/decide.ts"
-import { type AccessPolicy, accessPolicyOf } from "../access/policy.ts"
-import type { Failure } from "../failure.ts"
-import { brokenManifest } from "../registry/broken.ts"
-import type { Registry } from "../registry/types.ts"
-import type { HostCore } from "./core.ts"
-import type { Step } from "./steps.ts"
+import { nearest, shown } from "../../../manifest/values/diagnostics.ts"
+import type { ActionContract, ToolContract } from "../../../manifest/types.ts"
+import { type Caller, isOperator } from "../../access/caller.ts"
+import { mayUse, noSuchTool, type Permission, refusalTo } from "../../access/decide.ts"
+import { type AccessPolicy, accessPolicyOf } from "../../access/policy.ts"
+import type { Failure } from "../../failure.ts"
+import { brokenManifest } from "../../registry/broken.ts"
+import type { Registry } from "../../registry/types.ts"
+import type { HostCore } from "../core.ts"
+import type { Step } from "../steps.ts"
 
 export const actionOf = (registry: Registry, tool: ToolContract): { readonly action?: ActionContract } => {
   const action = tool.implements === undefined ? undefined : registry.action(tool.implements)

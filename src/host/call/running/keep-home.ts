@@ -6,9 +6,9 @@
  * are kept (`home.keep`), all of them or none.
  * Does not: keep what a broken sandbox left, nor the home of a call that wrote more than it may.
  */
-import type { CommitResult, Ending, ExitedSandbox } from "../../sandbox/backend.ts"
-import type { Failure } from "../failure.ts"
-import type { HomeOutcome, Judged } from "./steps.ts"
+import type { CommitResult, Ending, ExitedSandbox } from "../../../sandbox/backend.ts"
+import type { Failure } from "../../failure.ts"
+import type { HomeOutcome, Judged } from "../steps.ts"
 
 const unfit = (ending: Ending): string | undefined => {
   if (ending.by === "infrastructure") return "the sandbox broke"

@@ -8,14 +8,14 @@
  */
 import { accessSync, constants } from "node:fs"
 import { basename, relative, resolve } from "node:path"
-import { displayName, fromBuffer } from "../../sandbox/effects/names.ts"
-import { type OpenFolder, openFolder } from "../../sandbox/folder.ts"
-import { type Caller, isAllowedFolder, isOperator, isWithin } from "../access/caller.ts"
-import { noSuchFolder } from "../access/decide.ts"
-import { isInside, locate, type Location, locatePath, namesBetween } from "../data/location.ts"
-import type { Failure } from "../failure.ts"
-import type { HostCore, InUse } from "./core.ts"
-import type { Step } from "./steps.ts"
+import { displayName, fromBuffer } from "../../../sandbox/effects/names.ts"
+import { type OpenFolder, openFolder } from "../../../sandbox/folder.ts"
+import { type Caller, isAllowedFolder, isOperator, isWithin } from "../../access/caller.ts"
+import { noSuchFolder } from "../../access/decide.ts"
+import { isInside, locate, type Location, locatePath, namesBetween } from "../../data/location.ts"
+import type { Failure } from "../../failure.ts"
+import type { HostCore, InUse } from "../core.ts"
+import type { Step } from "../steps.ts"
 
 /** A path of the workspace, in the spelling of effects, that belongs to the host while it runs; `` is all of it. */
 export interface KeptPath {

@@ -4,12 +4,12 @@
  *
  * Guarantees: takes turns with other calls, and gives up after `judgeMs`: then no effect counts as declared.
  */
-import { judgeInTurns } from "../../sandbox/effects/judge.ts"
-import type { Failure } from "../failure.ts"
-import { hostLimits } from "../limits.ts"
-import type { ReportedEffect } from "../types.ts"
-import type { Ran } from "./steps.ts"
-import type { KeptPath } from "./workspace.ts"
+import { judgeInTurns } from "../../../sandbox/effects/judge.ts"
+import type { Failure } from "../../failure.ts"
+import { hostLimits } from "../../limits.ts"
+import type { ReportedEffect } from "../../types.ts"
+import type { Ran } from "../steps.ts"
+import type { KeptPath } from "../admission/workspace.ts"
 
 /** Names are compared without their case: a folder may be blind to it. */
 export const keptReason = (kept: readonly KeptPath[], path: string): string | undefined => {

@@ -4,9 +4,9 @@
  * Guarantees: a driver that passes can be sealed as far as its own words go; one that does not is dropped from the
  * route and shown as unavailable, with what to change. Pure. Does not: ask the machine; the sandbox does.
  */
-import type { DriverContract } from "../../manifest/types.ts"
-import type { Unenforceable } from "../drivers/kind.ts"
-import { kindOf } from "../drivers/kinds.ts"
+import type { DriverContract } from "../../../manifest/types.ts"
+import type { Unenforceable } from "../../drivers/kind.ts"
+import { kindOf } from "../../drivers/kinds.ts"
 
 /** `in-process` is honoured as a subprocess, as the spec has it for code that nobody vouches for. */
 const badRunner = ({ id, runner }: DriverContract): Unenforceable | undefined => {

@@ -4,12 +4,12 @@
  * Guarantees: a driver or contract only narrows. A limit that somebody named is listed as required, so that a machine
  * that cannot enforce it refuses the call; the deadline always is. Pure.
  */
-import type { DriverLimits } from "../../manifest/types.ts"
-import type { LimitName, Limits } from "../../sandbox/backend.ts"
-import { type EffectiveTimeout, effectiveTimeout } from "../invoke/retry.ts"
-import { defaultLimits } from "../limits.ts"
-import type { OperatorConfig } from "../config/types.ts"
-import type { Speakers } from "../invoke/retry.ts"
+import type { DriverLimits } from "../../../manifest/types.ts"
+import type { LimitName, Limits } from "../../../sandbox/backend.ts"
+import { type EffectiveTimeout, effectiveTimeout } from "../../invoke/retry.ts"
+import { defaultLimits } from "../../limits.ts"
+import type { OperatorConfig } from "../../config/types.ts"
+import type { Speakers } from "../../invoke/retry.ts"
 
 const MiB = 1024 * 1024
 

@@ -4,8 +4,8 @@
  * Guarantees: no variable of the host's own process reaches a tool. `env.pass` takes values from the operator's `env`
  * alone, `env.set` beats it, and what the sandbox itself needs (PATH, HOME, TMPDIR, the proxy) beats both (C-49). Pure.
  */
-import type { CliSandbox } from "../../manifest/types.ts"
-import { inside } from "../drivers/paths.ts"
+import type { CliSandbox } from "../../../manifest/types.ts"
+import { inside } from "../../drivers/paths.ts"
 
 const PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:/usr/games"
 const virtual = new Set(["PATH", "HOME", "TMPDIR", "TMP", "TEMP", "USER", "LOGNAME", "PWD", "LANG", "TERM", "TZ"])

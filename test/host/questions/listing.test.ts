@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { createHost } from "../../../src/host/host.ts"
 import type { Availability, Host } from "../../../src/host/types.ts"
-import { fakeBackend } from "./fake-backend.ts"
+import { fakeBackend } from "../call/fake-backend.ts"
 
 let folder: string
 let workspace: string

@@ -2,12 +2,12 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { createProbe } from "../../../src/host/call/probe.ts"
-import { hostLimits } from "../../../src/host/limits.ts"
-import type { ProbeRequest } from "../../../src/host/drivers/version-check.ts"
-import type { SandboxBackend } from "../../../src/sandbox/backend.ts"
-import { fakeBackend } from "./fake-backend.ts"
-import { driverOf, programOf } from "./values.ts"
+import { createProbe } from "../../../../src/host/call/running/probe.ts"
+import { hostLimits } from "../../../../src/host/limits.ts"
+import type { ProbeRequest } from "../../../../src/host/drivers/version-check.ts"
+import type { SandboxBackend } from "../../../../src/sandbox/backend.ts"
+import { fakeBackend } from "../fake-backend.ts"
+import { driverOf, programOf } from "../values.ts"
 
 let data: string
 beforeEach(() => {

@@ -4,10 +4,10 @@
  * Guarantees: every denial of an envelope has both; a failure of the tool that came with a denial says the denial
  * first, so that nobody takes it for the answer of a site or a fault of the tool. Codes are left as they are. Pure.
  */
-import { explainDenial } from "../../egress-proxy/policy/explain.ts"
-import type { Denial } from "../../sandbox/backend.ts"
-import type { Failure } from "../failure.ts"
-import type { ReportedDenial } from "../types.ts"
+import { explainDenial } from "../../../egress-proxy/policy/explain.ts"
+import type { Denial } from "../../../sandbox/backend.ts"
+import type { Failure } from "../../failure.ts"
+import type { ReportedDenial } from "../../types.ts"
 
 interface Words {
   readonly message: string

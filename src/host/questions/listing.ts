@@ -12,10 +12,10 @@ import type { RegisteredDriver } from "../registry/types.ts"
 import type { Availability, DriverListing, ToolListing } from "../types.ts"
 import type { DriverContract, ToolContract } from "../../manifest/types.ts"
 import { type Caller, isOperator } from "../access/caller.ts"
-import type { HostCore } from "./core.ts"
-import { permissions, toolsFor } from "./find-tool.ts"
-import { availabilityOf, findRoute, refusedRoute } from "./route.ts"
-import { missingSecrets } from "./sign-in.ts"
+import type { HostCore } from "../call/core.ts"
+import { permissions, toolsFor } from "../call/admission/find-tool.ts"
+import { availabilityOf, findRoute, refusedRoute } from "../call/route.ts"
+import { missingSecrets } from "../call/sign-in.ts"
 
 const unavailable = (failure: Failure): Availability => {
   const { code, message, hint } = callErrorOf(failure)

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest"
-import { reasons } from "../../../src/egress-proxy/policy/reasons.ts"
-import { blameDenial, tellDenials } from "../../../src/host/call/tell-denials.ts"
-import type { Failure } from "../../../src/host/failure.ts"
-import type { Denial } from "../../../src/sandbox/backend.ts"
+import { reasons } from "../../../../src/egress-proxy/policy/reasons.ts"
+import { blameDenial, tellDenials } from "../../../../src/host/call/judging/denials.ts"
+import type { Failure } from "../../../../src/host/failure.ts"
+import type { Denial } from "../../../../src/sandbox/backend.ts"
 
 const denial = (layer: Denial["layer"], reason: string, target = "api.bad.test:443"): Denial => ({
   layer,

@@ -4,14 +4,14 @@
  * Guarantees: never wider than the driver, its entry for the tool, the contract and the operator's list together; no
  * entries means no network at all. Pure.
  */
-import type { EgressBudgets, EgressPolicy } from "../../egress-proxy/types.ts"
-import { type EgressEntry, intersectEgress } from "../../manifest/values/egress-entry.ts"
-import type { DriverContract, ToolContract } from "../../manifest/types.ts"
-import type { NetworkChannelSpec } from "../../sandbox/backend.ts"
-import { egressBudgets } from "../limits.ts"
-import { mutatesOutside } from "../access/decide.ts"
-import type { HostCore } from "./core.ts"
-import type { SignedIn } from "./steps.ts"
+import type { EgressBudgets, EgressPolicy } from "../../../egress-proxy/types.ts"
+import { type EgressEntry, intersectEgress } from "../../../manifest/values/egress-entry.ts"
+import type { DriverContract, ToolContract } from "../../../manifest/types.ts"
+import type { NetworkChannelSpec } from "../../../sandbox/backend.ts"
+import { egressBudgets } from "../../limits.ts"
+import { mutatesOutside } from "../../access/decide.ts"
+import type { HostCore } from "../core.ts"
+import type { SignedIn } from "../steps.ts"
 
 const PROXY_PORTS = [3128, 13_128, 23_128] as const
 
