@@ -100,6 +100,7 @@ export const hostLimits = Object.freeze({
     2048 * MiB,
     "the next call is not held: approval_required, and its effects are gone; `approvals.hold_mb` sets another size",
   ),
+  holdCheckMs: limit("held calls", 3600 * 1000, "a host that holds calls looks for those whose time is over"),
   eventQueue: limit("a call's observer", 1_024, "the oldest output waiting is dropped, and the next says how much"),
   eventDenials: limit("a call's observer", 100, "the rest of the denials is in the envelope alone"),
   eventOutputBytes: limit("a call's observer", MiB, "output waiting to be told is dropped, and the next says how much"),

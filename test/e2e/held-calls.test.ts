@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { processCaller } from "../../src/host/access/caller.ts"
 import { createHost, readReceipts, verifyChain } from "../../src/host/index.ts"
 import type { CallEvent, Envelope, Host } from "../../src/host/index.ts"
+import { until } from "../support/sealed.ts"
 import { fixtureTools, openWorld, type World } from "./host-world.ts"
 
 const change = { verb: "write", args: ["notes/new.txt", "by the tool"] }
@@ -285,6 +286,15 @@ it("a held call whose time is over is thrown away, with a receipt, and cannot be
     "approval.expired",
   ])
   expect(note(world)).toBeUndefined()
+})
+
+it("a held call whose time is over makes room for the next, and goes while the host lives on", async () => {
+  await using world = await openWorld("approvals: { hold_ms: 1, hold_count: 1 }")
+  const first = approvalOf(await world.call("fixture.act", change, { approved: false }))
+  const second = approvalOf(await world.call("fixture.act", change, { approved: false }))
+  expect(first.id).not.toBe(second.id)
+  await until(() => heldIn(world).length === 0, "both are thrown away")
+  expect(readReceipts(world.data).filter(({ action }) => action === "approval.expired")).toHaveLength(2)
 })
 
 it("a host that was killed after it held a call leaves it to the next, which commits the same bytes", async () => {

@@ -2,7 +2,8 @@
  * The held calls of one host: kept, told of, decided, tended.
  *
  * Guarantees: the store is opened at first need, and not at all where nothing was ever held on this data folder. What
- * dead hosts left is tended once, in the background, before the first answer about held calls.
+ * dead hosts left is tended before the first call and before every answer about held calls; what this host held is thrown
+ * away when its time is over, for as long as the host lives.
  */
 import { existsSync } from "node:fs"
 import { storeFile } from "../../data-folder/paths.ts"
@@ -10,8 +11,9 @@ import type { Caller } from "../access/caller.ts"
 import type { HostCore } from "../call/core.ts"
 import type { Holder, HoldOutcome, Judged } from "../call/steps.ts"
 import type { Success } from "../failure.ts"
+import { hostLimits } from "../limits.ts"
 import type { AuditLog } from "../receipts/log.ts"
-import type { Store } from "../store/store.ts"
+import { singleHost, type Store } from "../store/store.ts"
 import type { Envelope, HeldApproval, HeldApprovalDetail } from "../types.ts"
 import type { HeldContext } from "./context.ts"
 import { type Answer, decide } from "./decide.ts"
@@ -20,10 +22,15 @@ import { hold } from "./hold.ts"
 import { listHeld, showHeld } from "./list.ts"
 import { tend } from "./tend.ts"
 
+/** After the moment itself, so that it is over by then. */
+const MARGIN_MS = 50
+
 export class HeldCalls implements Holder, AsyncDisposable {
   readonly #context: HeldContext
   readonly #closing: AbortSignal
   #store: Promise<Store> | undefined
+  #next: NodeJS.Timeout | undefined
+  #tending: Promise<void> | undefined
   constructor(core: HostCore, log: AuditLog, closing: AbortSignal) {
     this.#context = { core, log, store: () => this.#open() }
     this.#closing = closing
@@ -48,8 +55,25 @@ export class HeldCalls implements Holder, AsyncDisposable {
   async tend(): Promise<void> {
     if (this.#isUsed) await tend(this.#context, this.#closing)
   }
-  hold(judged: Judged, answer: Success, scope: AsyncDisposableStack): Promise<HoldOutcome> {
-    return hold(this.#context, judged, answer, scope)
+  async hold(judged: Judged, answer: Success, scope: AsyncDisposableStack): Promise<HoldOutcome> {
+    const outcome = await hold(this.#context, judged, answer, scope)
+    if (outcome.ok) this.#tendLater()
+    return outcome
+  }
+  /** When the call that was held last is over, so are those before it; again while any is left. No reason to stay alive. */
+  #tendLater(inMs = this.#context.core.config.approvals.holdMs + MARGIN_MS): void {
+    clearTimeout(this.#next)
+    this.#next = setTimeout(
+      () => {
+        this.#tending = this.#tendOpen().catch(() => undefined)
+      },
+      Math.min(inMs, hostLimits.holdCheckMs.value),
+    ).unref()
+  }
+  async #tendOpen(): Promise<void> {
+    await tend(this.#context, this.#closing)
+    const open = await (await this.#open()).heldList({ tenant: singleHost.tenant, states: ["held", "deciding"] })
+    if (open.length > 0) this.#tendLater(hostLimits.holdCheckMs.value)
   }
   async receipted(call: string, receipt: string): Promise<void> {
     await (await this.#open()).receipted(call, receipt)
@@ -68,6 +92,9 @@ export class HeldCalls implements Holder, AsyncDisposable {
     return decide(this.#context, id, answer, caller, cancel)
   }
   async [Symbol.asyncDispose](): Promise<void> {
+    clearTimeout(this.#next)
+    await this.#tending
+    clearTimeout(this.#next)
     const store = await this.#store?.catch(() => undefined)
     await store?.[Symbol.asyncDispose]()
   }

@@ -18,18 +18,15 @@ import { singleHost, type HoldBounds, StoreUnavailable } from "../store/store.ts
 import type { HeldContext } from "./context.ts"
 import { expiresOf, type HeldFacts, toJson } from "./facts.ts"
 import { lockHeld, makeHeldFolder, removeHeldFolder, writeAnswer } from "./files.ts"
+import { tend } from "./tend.ts"
 
 const full: Readonly<Record<keyof HoldBounds, string>> = {
   count: "as many calls are held as `approvals.hold_count` allows",
   bytes: "held calls take as much of the disk as `approvals.hold_mb` allows",
 }
 
-const keep = async (
-  { core, store }: HeldContext,
-  judged: Judged,
-  answer: Success,
-  folder: string,
-): Promise<HoldOutcome> => {
+const keep = async (context: HeldContext, judged: Judged, answer: Success, folder: string): Promise<HoldOutcome> => {
+  const { core, store } = context
   const { call, tool, action, driver, caller, effects, attempt, approval, folder: workspace } = judged
   const { holdMs, holdCount, holdBytes } = core.config.approvals
   const kept = await attempt.exited.hold({ at: folder, bytes: holdBytes })
@@ -63,7 +60,13 @@ const keep = async (
     bytes,
     facts: toJson(facts),
   }
-  const remembered = await (await store()).hold(held, { count: holdCount, bytes: holdBytes })
+  const bounds = { count: holdCount, bytes: holdBytes }
+  let remembered = await (await store()).hold(held, bounds)
+  if (!remembered.ok) {
+    // What is over, and what dead hosts left, makes room.
+    await tend(context, judged.signal)
+    remembered = await (await store()).hold(held, bounds)
+  }
   if (!remembered.ok) return { ok: false, message: full[remembered.at] }
   return { ok: true, id: call, expires: expiresOf(held), bytes, layer: facts.layer }
 }
