@@ -113,6 +113,19 @@ describe.each(modes)("a layer held by one process and written by another, in %s 
     expect(existsSync(workspace.dir) ? listTree(workspace.dir) : []).toEqual(here)
   })
 
+  it.each([
+    ["after a reboot that numbered the disks anew", "another-boot", { ok: true }],
+    ["but not where the disk is another one in the same boot", undefined, { ok: false, reason: "replaced" }],
+  ])("is written %s", (_when, boot, result) => {
+    using workspace = heldWith(small, changes, mode)
+    const description = workspace.readDescription()
+    const folder = { ...(description["folder"] as object), dev: "987654321" }
+    const text = JSON.stringify({ ...description, folder, ...(boot === undefined ? {} : { boot }) })
+    writeFileSync(workspace.description, text)
+    const digest = `sha256:${createHash("sha256").update(text).digest("hex")}`
+    expect(workspace.commit(undefined, digest).result).toMatchObject(result)
+  })
+
   it("is not kept where it is larger than it may be, and stays what it was", () => {
     using workspace = new HeldWorkspace(small, mode)
     const report = workspace.hold("head -c 200000 /dev/urandom > a/big", 100_000)
