@@ -57,6 +57,8 @@ while IFS="$tab" read -r who seconds name command; do
   say "begin $who $name, $CAISSON_TEST_PATIENCE times slower than usual"
   # Through a pipe: on a terminal programs draw progress.
   { as "$who" "$seconds" "$command" < /dev/null 2>&1; echo $? > /run/ended; } | cat
+  # What the kernel saw of a program that crashed.
+  [ "$(cat /run/ended)" = 0 ] || dmesg | tail -n 20
   say "end $(cat /run/ended) $who $name"
 done < vm/plan
 say done
