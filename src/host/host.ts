@@ -25,7 +25,7 @@ import type { ReasonCode } from "./reasons.ts"
 import { closeAbandonedCalls } from "./receipts/open-calls.ts"
 import { openAuditLog } from "./receipts/log.ts"
 import type { FailedManifest } from "./registry/types.ts"
-import { createTurnstile } from "./turnstile.ts"
+import { createTurnstile } from "../base/turnstile.ts"
 import { unknownKey } from "./unknown-key.ts"
 import type {
   CallOptions,
@@ -121,7 +121,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   const call = async (request: CallRequest, given: CallOptions = {}): Promise<Envelope> => {
     const options = readOptions("call", "call", given)
     return open(() =>
-      turn(async () => {
+      turn.pass(async () => {
         abandoned ??= tidyUp()
         await abandoned
         const { onEvent: observe } = options
@@ -134,7 +134,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   }
   const why = async (request: CallRequest, given: WhyOptions = {}): Promise<WhyReport> => {
     const options = readOptions("why", "why", given)
-    return open(() => turn(() => explain(core, { ...requestOf(request, options), tell: () => undefined })))
+    return open(() => turn.pass(() => explain(core, { ...requestOf(request, options), tell: () => undefined })))
   }
   /** Checked before anything is listed: what a caller is told depends on who it is. */
   const callerIn = (name: string, options: ListOptions): Caller => readOptions(name, "list", options).caller
@@ -145,7 +145,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
     if (answer !== "approve" && answer !== "deny") throw new TypeError("decide takes `approve` or `deny`")
     const { caller, signal } = readOptions("decide", "decide", options)
     const cancel = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal])
-    return open(() => turn(() => held.decide(String(id), answer, caller, cancel)))
+    return open(() => turn.pass(() => held.decide(String(id), answer, caller, cancel)))
   }
 
   const shutDown = async (): Promise<void> => {
@@ -165,11 +165,11 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
     why,
     tools: async (options: ListOptions = {}) => {
       const caller = callerIn("tools", options)
-      return open(() => turn(() => listTools(core, caller)))
+      return open(() => turn.pass(() => listTools(core, caller)))
     },
     drivers: async (options: ListOptions = {}) => {
       const caller = callerIn("drivers", options)
-      return open(() => turn(() => listDrivers(core, caller)))
+      return open(() => turn.pass(() => listDrivers(core, caller)))
     },
     diagnostics: (options: ListOptions = {}) => ifOperator("diagnostics", options, () => core.registry.diagnostics),
     unloaded: (options: ListOptions = {}) =>

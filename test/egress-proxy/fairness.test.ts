@@ -20,7 +20,7 @@ import { createPlaceholderScanner } from "../../src/egress-proxy/secrets/scanner
 import { needlesForAll } from "../../src/egress-proxy/secrets/spellings.ts"
 import { prepareSubstitutions } from "../../src/egress-proxy/secrets/substitute.ts"
 import { createWebSocketScanner } from "../../src/egress-proxy/secrets/websocket.ts"
-import { createTurnstile } from "../../src/egress-proxy/dial/turnstile.ts"
+import { createTurnstile } from "../../src/base/turnstile.ts"
 import { createTurns, inTurns } from "../../src/egress-proxy/connection/turns.ts"
 import { echo, listening, rawClient, respond, rig, startUpstream, tunnel, until } from "./harness.ts"
 

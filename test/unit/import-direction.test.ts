@@ -23,13 +23,14 @@ const { readImports, roomOf, placeOf, isSubRoom, graphOf, knotsOf, pictureOf, wi
 
 /** room → rooms it may import from; its own is always allowed */
 const allowed: Readonly<Record<string, readonly string[]>> = {
+  base: [],
   "data-folder": [],
   manifest: [],
   linux: [],
-  "egress-proxy": ["manifest"],
+  "egress-proxy": ["base", "manifest"],
   sandbox: ["manifest", "linux", "data-folder"],
   runner: [],
-  host: ["linux", "sandbox", "egress-proxy", "manifest", "data-folder"],
+  host: ["base", "linux", "sandbox", "egress-proxy", "manifest", "data-folder"],
   cli: ["host", "linux", "sandbox", "egress-proxy", "manifest"],
 }
 const imports = readImports()

@@ -35,7 +35,7 @@ import type { ReasonCode } from "../policy/reasons.ts"
 import { createDecodingRoom, type DecodingRoom } from "../secrets/decoding-room.ts"
 import type { Interceptor } from "../tls/authority.ts"
 import { createTurns, type Turns } from "../connection/turns.ts"
-import { createTurnstile } from "./turnstile.ts"
+import { createTurnstile } from "../../base/turnstile.ts"
 import type { Dial, EgressBudgets, Protocol, Resolve, Verdict } from "../types.ts"
 import type { VerdictFacts, VerdictLog } from "../policy/verdict-log.ts"
 

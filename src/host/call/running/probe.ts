@@ -11,7 +11,7 @@ import { runOnce } from "../../../sandbox/collect.ts"
 import { jobOf, shapeOf } from "../../../sandbox/profile.ts"
 import { defaultLimits, hostLimits } from "../../limits.ts"
 import type { Probe, ProbeRequest, ProbeResult } from "../../drivers/version-check.ts"
-import { createTurnstile } from "../../turnstile.ts"
+import { createTurnstile } from "../../../base/turnstile.ts"
 import { insidePath, interpretersOf } from "../../drivers/programs.ts"
 import { sealEnv } from "../sealing/env.ts"
 import { inside } from "../../drivers/paths.ts"
@@ -90,6 +90,6 @@ export const createProbe = (data: string, backend: () => Promise<SandboxBackend>
       if (signal.aborted) return resolve(late)
       signal.addEventListener("abort", () => resolve(late), { once: true })
       // The place is held until the sandbox is gone, also where nobody waits for the answer any longer.
-      turn(async () => (signal.aborted ? late : probeOnce(data, backend, request, signal))).then(resolve, reject)
+      turn.pass(async () => (signal.aborted ? late : probeOnce(data, backend, request, signal))).then(resolve, reject)
     })
 }

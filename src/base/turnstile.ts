@@ -1,16 +1,24 @@
 /**
- * At most `limit` at once, and of one client at most `ofOne`; the others wait until their deadline.
+ * The one gate for what may go on at once: at most `limit`, and of one client at most `ofOne`; the others wait, until
+ * their deadline where they have one.
  *
  * Guarantees: each `enter` that answered true is matched by one `leave`; a waiter whose deadline expires leaves the
  * line. Clients that wait take turns, each client's own in the order they came, so that one that asks for much that
  * takes long keeps the room that is left for others, and not more.
  */
-import type { Deadline } from "../connection/deadline.ts"
-
-export interface Turnstile {
-  enter(deadline: Deadline, client: string): boolean | Promise<boolean>
-  leave(client: string): void
+interface Expiring {
+  readonly expired: boolean
+  onExpired(callback: () => void): void
+  off(callback: () => void): void
 }
+export interface Turnstile {
+  enter(deadline: Expiring, client: string): boolean | Promise<boolean>
+  leave(client: string): void
+  /** Do the work when its turn has come, however long that takes. */
+  pass<T>(work: () => Promise<T>, client?: string): Promise<T>
+}
+
+const never: Expiring = { expired: false, onExpired: () => undefined, off: () => undefined }
 
 export function createTurnstile(limit: number, ofOne = limit): Turnstile {
   let inside = 0
@@ -34,7 +42,7 @@ export function createTurnstile(limit: number, ofOne = limit): Turnstile {
       return turn()
     }
   }
-  const waitFor = (client: string, deadline: Deadline): Promise<boolean> =>
+  const waitFor = (client: string, deadline: Expiring): Promise<boolean> =>
     new Promise((resolve) => {
       const line = lines.get(client) ?? []
       const onExpired = () => {
@@ -50,18 +58,28 @@ export function createTurnstile(limit: number, ofOne = limit): Turnstile {
       lines.set(client, line)
       deadline.onExpired(onExpired)
     })
+  const enter: Turnstile["enter"] = (deadline, client) => {
+    if (deadline.expired) return false
+    if (!hasRoom(client)) return waitFor(client, deadline)
+    take(client)
+    return true
+  }
+  const leave: Turnstile["leave"] = (client) => {
+    inside -= 1
+    if (count(client) > 1) each.set(client, count(client) - 1)
+    else each.delete(client)
+    admit()
+  }
   return {
-    enter(deadline, client) {
-      if (deadline.expired) return false
-      if (!hasRoom(client)) return waitFor(client, deadline)
-      take(client)
-      return true
-    },
-    leave(client) {
-      inside -= 1
-      if (count(client) > 1) each.set(client, count(client) - 1)
-      else each.delete(client)
-      admit()
+    enter,
+    leave,
+    async pass(work, client = "") {
+      await enter(never, client)
+      try {
+        return await work()
+      } finally {
+        leave(client)
+      }
     },
   }
 }
