@@ -294,6 +294,30 @@ os._exit(9)`
     expect(await endOf(running)).toEqual({ by: "cancelled" })
   })
 
+  test("a commit of thousands of files holds up no other call: one that is stopped meanwhile ends before it", async () => {
+    const write =
+      "import os\nfor n in range(4000):\n if n % 200 == 0: os.mkdir('d%d' % (n // 200))\n open('d%d/%d' % (n // 200, n), 'w').write('x')"
+    const large = { limits: { diskBytes: 256 * 1024 * 1024 } }
+    const { running, workspace } = await begin([python, "-c", write], large)
+    const exited = await running.exited
+    if (!exited.ok) throw new Error(exited.message)
+    const other = await begin([python, "-c", echo])
+    const screen = screenOf(other.running.stdout)
+    other.running.stdin.write("there\n")
+    await screen.shows(/you said there/)
+    const order: string[] = []
+    const committed = exited.commit().then((result) => {
+      order.push("committed")
+      return result
+    })
+    other.running.stop({ by: "cancelled" })
+    expect(await endOf(other.running)).toEqual({ by: "cancelled" })
+    order.push("stopped")
+    expect(await committed).toEqual({ ok: true })
+    expect(order).toEqual(["stopped", "committed"])
+    expect(readdirSync(join(workspace, "d19")).length).toBe(200)
+  })
+
   test("kill -9 of the host in the middle of a conversation leaves nothing of it", async () => {
     const mark = `talking-${process.pid}-${Date.now()}`
     const workspace = realpathSync(mkdtempSync(join(ground.folder(), "ws-")))

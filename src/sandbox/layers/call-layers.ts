@@ -8,14 +8,16 @@
  */
 import { statfsSync, statSync } from "node:fs"
 import type { CommitResult, Job, Unavailable } from "../terms.ts"
-import { type Baseline, beginSnapshot, commitLayer, LayerRefused, readWriteSet } from "../effects/index.ts"
+import { type Baseline, beginSnapshot, LayerRefused, readWriteSet } from "../effects/index.ts"
 import type { WriteSet } from "../effects/types.ts"
 import { type FolderIdentity, FolderReplaced, type OpenFolder, openFolder, reopenFolder } from "../folder.ts"
 import { globFilter, type ShownView, showView } from "./view.ts"
-import { type HoldAnswer, holdLayer, type HoldRequest } from "./held.ts"
+import type { HoldAnswer, HoldRequest } from "./held.ts"
 import { type Identity, type Layer, LayerUnavailable, type OwnerMaps } from "./overlay.ts"
 import { budgetOf, FULL_BELOW } from "./limits.ts"
 import { type MeterOptions, startMeter } from "./meter.ts"
+import { callBegins, settle } from "./settling.ts"
+import type { ReadLayer } from "./settling-work.ts"
 import type { LayerPlace } from "./store.ts"
 import { isOver, measure } from "./usage.ts"
 import { type LayerPaths, openSlot, type Slot } from "./slot.ts"
@@ -95,22 +97,14 @@ interface Tracked {
 const readLayer = ({ folder, layer: { upper, xattrPrefix } }: Tracked): Promise<WriteSet> =>
   readWriteSet({ lower: folder, upper, xattrPrefix })
 
-const commitTracked = (
-  { folder, layer: { upper, xattrPrefix }, since, txRoot }: Tracked,
-  writeSet: WriteSet,
-  only?: (path: string) => boolean,
-  signal?: AbortSignal,
-): Promise<CommitResult> =>
-  commitLayer({
-    workspace: folder,
-    upper,
-    writeSet,
-    txRoot,
-    since,
-    xattrPrefix,
-    signal,
-    ...(only === undefined ? {} : { only }),
-  })
+const layerOf = ({ folder, layer: { upper, xattrPrefix }, since }: Tracked, writes: WriteSet): ReadLayer => ({
+  fd: folder.fd,
+  identity: folder.identity,
+  upper,
+  since,
+  xattrPrefix,
+  writes,
+})
 
 /** Of a home's layer, what the driver keeps: the rest was never more than the call's. */
 const keptOf = ({ effects }: WriteSet, keep: (path: string) => boolean): WriteSet => {
@@ -128,20 +122,18 @@ const sealed = async (slot: Slot, workspace: Tracked, home: Tracked | undefined,
     ...(homeWrites === undefined ? {} : { home: keptOf(homeWrites, keep) }),
     async keepHome() {
       if (home === undefined || homeWrites === undefined) return { ok: true }
-      return commitTracked(home, homeWrites, keep)
+      return settle({ do: "commit", layer: layerOf(home, homeWrites), txRoot: home.txRoot, patterns })
     },
     async commit(cancel) {
       try {
-        return await commitTracked(workspace, writes, undefined, cancel)
+        return await settle({ do: "commit", layer: layerOf(workspace, writes), txRoot: workspace.txRoot }, cancel)
       } finally {
         slot.dispose()
       }
     },
     async hold(request) {
       if (slot.medium === "memory") return { ok: false, message: "what calls write is kept in memory here" }
-      const { folder, layer, since } = workspace
-      const { upper, xattrPrefix } = layer
-      const answer = await holdLayer({ folder, upper, since, xattrPrefix, writes }, request)
+      const answer = await settle({ do: "hold", layer: layerOf(workspace, writes), request })
       if (answer.ok) slot.dispose()
       return answer
     },
@@ -159,6 +151,7 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
   const homeSince = homeFolder === undefined ? undefined : beginSnapshot(homeFolder)
   const mounted = await openSlot({ ...options, workspace: workspace.here })
   const folders = failed.move()
+  folders.defer(callBegins())
   const slot: Slot = {
     ...mounted,
     dispose() {

@@ -56,3 +56,6 @@ export const HELD = {
   /** bytes of the description that lies beside it */
   descriptionBytes: 64 * MiB,
 } as const
+
+/** `settling`: what is written in the calling thread where no other call is there; more is written beside it. */
+export const SETTLE = { hereEffects: 64, hereBytes: MiB } as const

@@ -5,7 +5,8 @@
  */
 import { recoverWorkspace, txRootOf } from "../effects/index.ts"
 import { type FolderIdentity, openFolder, reopenFolder } from "../folder.ts"
-import { commitHeld, type HeldCommit, type HeldCommitResult } from "./held.ts"
+import type { HeldCommit, HeldCommitResult } from "./held.ts"
+import { settle } from "./settling.ts"
 import type { LayerTransactions } from "./call-layers.ts"
 
 export class Transactions {
@@ -23,7 +24,7 @@ export class Transactions {
     return { workspace: this.#root, home: this.#root }
   }
   commitHeld(held: HeldCommit): Promise<HeldCommitResult> {
-    return commitHeld(held, this.#root)
+    return settle({ do: "commit-held", held, txRoot: this.#root })
   }
   /** Finish or undo what a crash left in this folder. */
   async recover(folder: string | FolderIdentity, signal?: AbortSignal): Promise<void> {

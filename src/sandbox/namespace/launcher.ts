@@ -10,7 +10,7 @@
 import type { Socket as UdpSocket } from "node:dgram"
 import type { Server, Socket } from "node:net"
 import { closeOnExecFrom, prlimit, RLIMIT, SyscallError } from "../../linux/syscalls.ts"
-import { commitHeld } from "../layers/held.ts"
+import { settle } from "../layers/settling.ts"
 import type { Answer, LauncherMessage, LauncherOptions, RequestMessage } from "./protocol.ts"
 import { Sandboxes } from "./sandboxes.ts"
 
@@ -42,7 +42,7 @@ const answer = async (sandboxes: Sandboxes, message: RequestMessage): Promise<An
     case "hold":
       return sandboxes.hold(message.sandbox, message.request)
     case "commit-held":
-      return commitHeld(message.held, message.txRoot)
+      return settle({ do: "commit-held", held: message.held, txRoot: message.txRoot })
     case "discard":
       sandboxes.discard(message.sandbox)
       return { ok: true }
