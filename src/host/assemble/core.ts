@@ -119,8 +119,16 @@ export const openCore = async ({
   await using failed = new AsyncDisposableStack()
   const own = typeof wanted === "string"
   let made: Promise<SandboxBackend> | undefined
-  const backend = (): Promise<SandboxBackend> =>
-    (made ??= own ? makeBackend(wanted, { data, config, registry: () => registry }) : Promise.resolve(wanted))
+  /** One that could not be made is made anew at the next call: what stood in its way may be gone. */
+  const backend = (): Promise<SandboxBackend> => {
+    if (made !== undefined) return made
+    const making = own ? makeBackend(wanted, { data, config, registry: () => registry }) : Promise.resolve(wanted)
+    made = making
+    making.catch(() => {
+      if (made === making) made = undefined
+    })
+    return making
+  }
   if (warm) {
     const early = await backend()
     if (own) failed.use(early)
@@ -168,7 +176,8 @@ export const openCore = async ({
     egressProxy: serveEgress,
     recover,
     async [Symbol.asyncDispose]() {
-      if (own && made !== undefined) await (await made)[Symbol.asyncDispose]()
+      const last = await made?.catch(() => undefined)
+      if (own) await last?.[Symbol.asyncDispose]()
     },
   }
 }

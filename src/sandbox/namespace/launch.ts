@@ -98,7 +98,6 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
     hostUid: uid,
     base: base.path,
     ...(users === undefined ? {} : { users: { first: users.first, count: users.count } }),
-    data,
     layers: store.place,
     livePids,
     listedAt,
@@ -117,16 +116,7 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
   const start = (): ChildProcess =>
     spawn(
       "/usr/bin/setpriv",
-      [
-        "--pdeathsig",
-        "KILL",
-        "/usr/bin/unshare",
-        ...namespaces,
-        process.execPath,
-        "--no-warnings",
-        program,
-        JSON.stringify(options),
-      ],
+      ["--pdeathsig", "KILL", "/usr/bin/unshare", ...namespaces, process.execPath, "--no-warnings", program, data],
       { stdio: ["ignore", "ignore", "pipe", "ipc"], serialization: "advanced", env: compiledIn(data), cwd: "/" },
     )
   let child: ChildProcess
@@ -137,6 +127,8 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
     await store.dispose()
     throw error
   }
+  // Not as an argument: it grows with the machine's processes, and an argument must not.
+  child.send(options, () => undefined)
   let stderr = ""
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
     stderr = (stderr + text).slice(-4000)

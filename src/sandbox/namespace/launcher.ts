@@ -55,8 +55,10 @@ const main = async (): Promise<void> => {
   closeOnExecFrom(3)
   // Zero would let a core handler of the host (a pipe) have the tool's memory; one byte stops files and pipes alike.
   prlimit(0, RLIMIT.CORE, 1n, 1n)
-  const options = JSON.parse(process.argv[2] ?? "{}") as LauncherOptions
   process.env = {}
+  // The host is gone or done: with this process go every sandbox, mount and namespace.
+  process.on("disconnect", () => process.exit(0))
+  const options = await new Promise<LauncherOptions>((resolve) => process.once("message", resolve))
   let sandboxes: Sandboxes
   try {
     sandboxes = new Sandboxes(options, {
@@ -77,8 +79,6 @@ const main = async (): Promise<void> => {
       )
       .catch(() => undefined)
   })
-  // The host is gone or done: with this process go every sandbox, mount and namespace.
-  process.on("disconnect", () => process.exit(0))
   sandboxes.park()
   await send({ kind: "ready", facts: sandboxes.facts() })
 }

@@ -59,11 +59,12 @@ export const openPremises = (options: LauncherOptions): Premises => {
   if (!privileged) limitInotify()
   const layers = provePlace(options.layers, privileged)
   mount("tmpfs", base, "tmpfs", MS.NOSUID | MS.NODEV | MS.NOEXEC, "size=64m,mode=0755")
+  const live = new Set(options.livePids)
   const groups = findGroups({
     mountinfo: readFileSync("/proc/self/mountinfo", "utf8"),
     selfCgroup: readFileSync("/proc/self/cgroup", "utf8"),
     hostPid: options.hostPid,
-    isDead: (pid, madeAt) => madeAt < options.listedAt && !options.livePids.includes(pid),
+    isDead: (pid, madeAt) => madeAt < options.listedAt && !live.has(pid),
   })
   return {
     base,

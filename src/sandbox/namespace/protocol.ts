@@ -96,6 +96,7 @@ export interface LauncherFacts {
   /** the host removes these when the launcher is gone */
   readonly groupFolders: readonly string[]
 }
+/** The first thing that a launcher is sent. Its one argument is the host's data folder, so that a process list tells whose it is. */
 export interface LauncherOptions {
   /** where the layers of calls lie */
   readonly layers: LayerPlace
@@ -105,8 +106,6 @@ export interface LauncherOptions {
   readonly base: string
   /** as root: the users that sandboxes run as */
   readonly users?: UserBlock
-  /** the host's data folder, so that a process list tells whose launcher it is */
-  readonly data: string
   /** every process alive when the launcher was started, so that groups of dead hosts can be told */
   readonly livePids: readonly number[]
   /** when that list was made, in milliseconds since the epoch */

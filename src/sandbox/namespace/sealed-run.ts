@@ -5,6 +5,7 @@
  * more; the deadline, cancellation and whatever else ends a run kill the tree at once.
  */
 import { closeSync } from "node:fs"
+import { finished } from "node:stream/promises"
 import type { Ending, Job, SandboxShape } from "../backend.ts"
 import { cpuBackstop, endingOfExit } from "../endings.ts"
 import type { DiskUse, OpenLayers } from "../layers/call-layers.ts"
@@ -32,10 +33,13 @@ export interface SealedRun {
 interface Status {
   childPid: number | undefined
   exitCode: number | undefined
+  /** all of it was read: whoever could write to it is gone */
+  readonly ended: Promise<void>
 }
 /** bubblewrap's status stream: JSON documents, one a line, arriving in any chunks. */
 const readStatus = (seat: Seat, onChild: (pid: number) => void): Status => {
-  const status: Status = { childPid: undefined, exitCode: undefined }
+  const ended = finished(seat.status, { writable: false }).catch(() => undefined)
+  const status: Status = { childPid: undefined, exitCode: undefined, ended }
   let text = ""
   seat.status.setEncoding("utf8")
   seat.status.on("data", (chunk: string) => {
@@ -158,6 +162,8 @@ export const sealedRun = async (options: SealedRunOptions): Promise<SealedRun> =
     endNamespace()
     const tree = exit === "late" ? { gone: false } : await treeGone(seat, status.childPid)
     watch.end()
+    // The end of a process may be heard of before its last words.
+    if (tree.gone) await status.ended
     const wallMs = Number(process.hrtime.bigint() - began) / 1e6
     const usage = seat.group?.usage()
     if (exit === "late" || !tree.gone) return { ending: stopped ?? unseen, wallMs, usage, settled: false }

@@ -78,7 +78,7 @@ export const processesOf = (call: Territory): number[] =>
 export const treeGone = async (
   call: Territory,
   first: number | undefined,
-  withinMs = TREE.goneMs,
+  withinMs: number = TREE.goneMs,
 ): Promise<TreeEnd> => {
   const until = Date.now() + withinMs
   if (first !== undefined) return namespaceGone(first, until)
