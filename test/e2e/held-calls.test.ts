@@ -209,6 +209,62 @@ describe("a call whose effects nobody was there to approve", () => {
     expect(await host.approvals()).toHaveLength(1)
   })
 
+  it("is not approved by who made it in another's name, nor by who it was made for, where their own yes does not count", async () => {
+    const mallory = {
+      ...processCaller("bob"),
+      actor: "mallory",
+      roles: ["caller", "act-for", "approver"] as const,
+      mayApprove: false,
+    }
+    const { id } = approvalOf(await world.call("fixture.act", change, { approved: false, caller: mallory }))
+    for (const caller of [
+      mallory,
+      { ...mallory, user: "mallory" },
+      { ...mallory, user: "carol" },
+      { ...mallory, user: "bob", actor: "bob" },
+    ])
+      for (const answer of ["approve", "deny"] as const)
+        expect(await world.host.decide(id, answer, { caller })).toMatchObject({ error: { code: "unauthorised" } })
+    expect(note(world)).toBeUndefined()
+    const carol = { ...mallory, user: "carol", actor: "carol" }
+    expect(await world.host.decide(id, "approve", { caller: carol })).toMatchObject({ ok: true })
+  })
+
+  it("is told of to nobody who claims to be its user and may not act for them", async () => {
+    const id = await hold()
+    const eve = { ...processCaller("alice"), actor: "eve", roles: ["caller", "approver"] as const }
+    expect(await world.host.approvals({ caller: eve })).toEqual([])
+    expect(await world.host.approval(id, { caller: eve })).toBeUndefined()
+    expect(await world.host.decide(id, "deny", { caller: eve })).toMatchObject({ error: { code: "not_found" } })
+    expect(await world.host.tools({ caller: eve })).toEqual([])
+    expect(await world.host.drivers({ caller: eve })).toEqual([])
+    expect(await world.host.approvals()).toHaveLength(1)
+  })
+
+  it("is not committed where its user's grant was taken back meanwhile, whoever says yes", async () => {
+    const policies = join(world.folder, "policies")
+    mkdirSync(policies, { mode: 0o700 })
+    const grant = (principal: string): void =>
+      writeFileSync(
+        join(policies, "POLICY.md"),
+        `---\nschema: policy/v1\nid: "@acme/team"\ndefault: deny\ngrants: [{ id: ours, principal: "user://${principal}", actions: [{ action: fixture.act }] }]\n---\n`,
+        { mode: 0o600 },
+      )
+    const id = await hold()
+    writeFileSync(join(world.folder, "caisson.yaml"), "manifests: [./policies]\n", { mode: 0o600 })
+    grant("bob")
+    {
+      await using revoked = await open(world)
+      expect(await revoked.decide(id, "approve")).toMatchObject({
+        error: { code: "unauthorised", details: { reason: "no-grant" } },
+      })
+      expect(note(world)).toBeUndefined()
+    }
+    grant("alice")
+    await using granted = await open(world)
+    expect(await granted.decide(id, "approve")).toMatchObject({ ok: true })
+  })
+
   it("is not held where the call was cancelled, planned, approved or answered", async () => {
     await world.call("fixture.act", change, { approved: false, plan: true })
     await world.call("fixture.act", change)
@@ -265,6 +321,16 @@ it.each([
   })
   expect(heldIn(world)).toEqual([first.call])
   expect(await world.host.approvals()).toHaveLength(1)
+})
+
+it("calls whose time is over leave their room to the next, in a host that lives on and is asked for no list", async () => {
+  await using world = await openWorld("approvals: { hold_ms: 1, hold_count: 1 }")
+  const ids: string[] = []
+  for (const name of ["a", "b", "c"]) {
+    const input = { verb: "write", args: [`notes/${name}.txt`, "x"] }
+    ids.push(approvalOf(await world.call("fixture.act", input, { approved: false })).id)
+  }
+  expect(heldIn(world)).toEqual([ids[2]])
 })
 
 it("nothing is held where the operator says so", async () => {

@@ -30,6 +30,9 @@ export interface Caller {
   readonly mayApprove: boolean
 }
 
+/** Of a caller, what grants speak of. */
+export type WhoActs = Pick<Caller, "user" | "actor" | "roles">
+
 /** The OS user that runs this process, here for `user`. */
 export const processCaller = (user?: string): Caller => {
   const actor = osUser()
@@ -67,6 +70,9 @@ export const callerFault = (given: unknown): string | undefined => {
 
 /** May it be told of what it may not use: who owns the host sees its files anyway. */
 export const isOperator = (caller: Caller): boolean => caller.roles.includes("operator")
+
+/** Is it who it acts for, or may it act for others? Asked wherever a user's own things are told or used. */
+export const mayActForUser = ({ user, actor, roles }: WhoActs): boolean => user === actor || roles.includes("act-for")
 
 /** Is `inner` the folder `outer` or below it? Both are absolute and without `.` and `..`. */
 export const isWithin = (inner: string, outer: string): boolean =>

@@ -12,7 +12,7 @@
 import { shown } from "../../manifest/values/diagnostics.ts"
 import type { GovernanceRule, JsonObject, ToolContract } from "../../manifest/types.ts"
 import type { Failure } from "../failure.ts"
-import { type Caller, isAllowedFolder, isOperator } from "./caller.ts"
+import { type Caller, isAllowedFolder, isOperator, mayActForUser, type WhoActs } from "./caller.ts"
 import { type AccessRecord, type Deed, evaluateGrants } from "./grants.ts"
 import type { AccessPolicy } from "./policy.ts"
 import { mayRelease, ruleMatches, ruleVerdict } from "./rules.ts"
@@ -75,8 +75,7 @@ export const noSuchFolder = (named: string): Failure => ({
 /** Who acts, and for whom: refused without a look at what is asked. */
 export const mayCall = (caller: Caller): Failure | undefined => {
   if (!caller.roles.includes("caller")) return refuse("unauthorised", "this caller may not make calls")
-  if (caller.user !== caller.actor && !caller.roles.includes("act-for"))
-    return refuse("unauthorised", "this caller may not act for another user")
+  if (!mayActForUser(caller)) return refuse("unauthorised", "this caller may not act for another user")
   return undefined
 }
 
@@ -113,7 +112,7 @@ const grantRefusal = (record: AccessRecord, file: string | undefined): Failure =
       : `take \`${record.unheld}\` out of ${file ?? "the policy"}, or narrow its \`applies_to\``,
 })
 
-export const ruleRefusal = (policy: AccessPolicy, deed: Deed): Failure | undefined => {
+const ruleRefusal = (policy: AccessPolicy, deed: Deed): Failure | undefined => {
   for (const found of [...namedRules(policy, deed), ...matchingRules(policy, deed)]) {
     if (typeof found === "string")
       return refuse("policy_violation", `the tool's approval names the policy ${found}, which is not registered`, {
@@ -130,7 +129,7 @@ export type Permission =
   | { readonly ok: false; readonly failure: Failure; readonly access: AccessRecord }
 
 /** May this caller use this tool at all, whatever it is asked to do and whoever approves it? */
-export const mayUse = (policy: AccessPolicy, caller: Caller, deed: Deed, now: number): Permission => {
+export const mayUse = (policy: AccessPolicy, caller: WhoActs, deed: Deed, now: number): Permission => {
   const access = evaluateGrants(policy.grants, caller, deed, now)
   const failure =
     access.decision === "deny"

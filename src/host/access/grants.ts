@@ -8,7 +8,7 @@
  */
 import { covers, parseGlob } from "../../manifest/values/globs.ts"
 import type { ActionContract, Grant, GrantsPolicy, MutateScope, Principal, ToolContract } from "../../manifest/types.ts"
-import type { Caller } from "./caller.ts"
+import type { WhoActs } from "./caller.ts"
 
 /** A limit or requirement of a policy, which this host cannot hold anybody to. */
 export interface Unheld {
@@ -87,7 +87,7 @@ const inScope = (scope: string | undefined, { tool }: Deed): boolean =>
   scope === undefined || scope === "*" || tool.mutates.every((declared) => holds(scope, declared))
 
 /** Roles are the actor's own: they are not lent to the user that it acts for. */
-const isPrincipal = (principal: Principal, { user, actor, roles }: Caller): boolean => {
+const isPrincipal = (principal: Principal, { user, actor, roles }: WhoActs): boolean => {
   if (principal.kind === "anyone") return true
   if (principal.kind !== "scheme") return false
   const { scheme, name } = principal
@@ -112,7 +112,7 @@ const standing = ({ revoked, endsAt, conditions }: Grant, now: number): Held => 
 
 export const evaluateGrants = (
   policies: readonly GrantsPolicy[],
-  caller: Caller,
+  caller: WhoActs,
   deed: Deed,
   now: number,
 ): AccessRecord => {

@@ -171,9 +171,7 @@ const decideLocked = async (
 ): Promise<Envelope> => {
   const store = await context.store()
   const found = await store.held(id)
-  if (found === undefined || !maySee(caller, factsOf(found))) return envelopeOf(undefined, id, noSuchCall(id))
-  const barred = mayDecide(context.core, caller, factsOf(found), decision === "approve")
-  if (barred !== undefined) return envelopeOf(found, id, barred)
+  if (found === undefined) return envelopeOf(undefined, id, noSuchCall(id))
   // The lock is ours, so a claim that is there was left by a process that died.
   const noted = await receiptHolding(context, found)
   if (noted.state === "deciding") await resume(context, noted, cancel)
@@ -215,10 +213,15 @@ export const decide = async (
 ): Promise<Envelope> => {
   if (!isCallId(id)) return envelopeOf(undefined, id, noSuchCall(id))
   try {
-    using lock = lockHeld(context.core.data, id)
-    if (lock !== undefined) return await decideLocked(context, id, decision, caller, cancel)
     const found = await (await context.store()).held(id)
-    return envelopeOf(undefined, id, found === undefined || !maySee(caller, factsOf(found)) ? noSuchCall(id) : busy)
+    if (found === undefined || !maySee(caller, factsOf(found))) return envelopeOf(undefined, id, noSuchCall(id))
+    // Before the lock is taken: who may not decide is in nobody's way who does.
+    const barred = mayDecide(context.core, caller, factsOf(found), decision === "approve")
+    if (barred !== undefined) return envelopeOf(found, id, barred)
+    using lock = lockHeld(context.core.data, id)
+    return lock === undefined
+      ? envelopeOf(undefined, id, busy)
+      : await decideLocked(context, id, decision, caller, cancel)
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
     return envelopeOf(undefined, id, fail("internal", error.message, { hint: error.fix }))

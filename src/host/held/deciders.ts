@@ -1,13 +1,14 @@
 /**
  * Whom a held call is shown to, and whose answer counts.
  *
- * Guarantees: pure. Who may not see a held call gets the answer for one that is not there. A yes counts from its own
- * caller where that may approve, from an approver otherwise, and where a rule names its signers only from one of them; a
- * tool that a rule denies by now is not committed, whoever says yes. A tool that is not registered here any more can
- * only be decided where no rule spoke of it.
+ * Guarantees: pure but for the clock that grants run out by. Who may not see a held call gets the answer for one that is
+ * not there. A yes counts from who made the call where that may approve, from an approver otherwise, and where a rule names
+ * its signers only from one of them. Who made it is who was authenticated: nobody approves their own call by another user's
+ * name. What a rule denies by now, or a grant no longer covers, is not committed, whoever says yes. A tool that is not
+ * registered here any more can only be decided where no rule spoke of it and there are no grants to hold it against.
  */
-import { mayApprove, ruleRefusal } from "../access/decide.ts"
-import { type Caller, isAllowedFolder, isOperator } from "../access/caller.ts"
+import { mayApprove, mayUse } from "../access/decide.ts"
+import { type Caller, isAllowedFolder, isOperator, mayActForUser } from "../access/caller.ts"
 import { accessPolicyOf } from "../access/policy.ts"
 import type { HostCore } from "../call/core.ts"
 import { actionOf } from "../call/admission/find-tool.ts"
@@ -16,7 +17,8 @@ import { type HeldFacts, toolName } from "./facts.ts"
 
 export const maySee = (caller: Caller, facts: HeldFacts): boolean =>
   isOperator(caller) ||
-  ((facts.user === caller.user || caller.roles.includes("approver")) &&
+  (mayActForUser(caller) &&
+    (facts.user === caller.user || caller.roles.includes("approver")) &&
     isAllowedFolder(facts.folder.path, caller.workspaces))
 
 const unauthorised = (message: string, hint: string): Failure => ({
@@ -29,25 +31,26 @@ const unauthorised = (message: string, hint: string): Failure => ({
 
 /** Why this caller's answer does not count; undefined where it does. */
 export const mayDecide = (core: HostCore, caller: Caller, facts: HeldFacts, approves: boolean): Failure | undefined => {
-  const isOwn = facts.user === caller.user && facts.actor === caller.actor
-  if (!(isOwn ? caller.mayApprove : caller.roles.includes("approver")))
+  const isMaker = facts.actor === caller.actor
+  const isOwn = isMaker || facts.user === caller.actor
+  if (!(isMaker || caller.roles.includes("approver")) || (isOwn && !caller.mayApprove))
     return unauthorised("this caller may not decide on this call", "ask a person who may approve")
   if (!approves) return undefined
+  const policy = accessPolicyOf(core.registry, core.config)
   const { tool: wanted } = facts
   const tool = core.registry
     .toolsNamed(toolName(facts))
     .find(({ version, source }) => version === wanted.version && source.digest === wanted.digest)
   if (tool === undefined)
-    return facts.ruled
+    return facts.ruled || policy.grants.length > 0
       ? unauthorised(
-          `a rule says whose approval ${toolName(facts)} needs, and that tool is not registered here`,
+          `a policy says who may use ${toolName(facts)} and whose approval it needs, and that tool is not registered here`,
           "name its manifests with --manifests",
         )
       : undefined
-  const policy = accessPolicyOf(core.registry, core.config)
   const deed = { tool, ...actionOf(core.registry, tool) }
-  const denied = ruleRefusal(policy, deed)
-  if (denied !== undefined) return denied
+  const permission = mayUse(policy, facts, deed, Date.now())
+  if (!permission.ok) return permission.failure
   return mayApprove(policy, { ...caller, mayApprove: true }, deed)
     ? undefined
     : unauthorised(

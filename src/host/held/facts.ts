@@ -1,4 +1,5 @@
 /** What the store remembers of a held call: enough to list it, to decide who may decide, and to find its layer. */
+import type { Role } from "../access/caller.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
 import type { HeldCall } from "../store/store.ts"
@@ -9,6 +10,7 @@ export interface HeldFacts {
   /** for whom the call was made, and by whom */
   readonly user: string
   readonly actor: string
+  readonly roles: readonly Role[]
   readonly folder: FolderIdentity
   readonly effects: number
   readonly approval: "auto" | "on-mutate" | "always"

@@ -43,6 +43,7 @@ const keep = async (context: HeldContext, judged: Judged, answer: Success, folde
     driver: driver.key,
     user: judged.user,
     actor: caller.actor,
+    roles: caller.roles,
     folder: workspace.identity,
     effects: effects.length,
     approval: approval.class,

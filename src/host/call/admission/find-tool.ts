@@ -7,7 +7,7 @@
 import { basename, dirname } from "node:path"
 import { nearest, shown } from "../../../manifest/values/diagnostics.ts"
 import type { ActionContract, ToolContract } from "../../../manifest/types.ts"
-import { type Caller, isOperator } from "../../access/caller.ts"
+import { type Caller, isOperator, mayActForUser } from "../../access/caller.ts"
 import { mayUse, noSuchTool, type Permission, refusalTo } from "../../access/decide.ts"
 import { type AccessPolicy, accessPolicyOf } from "../../access/policy.ts"
 import type { Failure } from "../../failure.ts"
@@ -35,6 +35,7 @@ export const permissions =
 /** The tools that a caller is told of: all that it may use; of the operator's own host, all. */
 export const toolsFor = (core: HostCore, caller: Caller): readonly ToolContract[] => {
   if (isOperator(caller)) return core.registry.tools
+  if (!mayActForUser(caller)) return []
   const permission = permissions(core, caller)
   return core.registry.tools.filter((tool) => permission(tool).ok)
 }
