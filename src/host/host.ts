@@ -92,7 +92,8 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
     const { caller, approve, approved = false, unreadable, signal } = options
     return {
       call: nextId(),
-      request,
+      // Read once and whole, whatever it is; what is no request has no tool.
+      request: { ...request },
       caller,
       approved,
       ...(approve === undefined ? {} : { ask: approve }),

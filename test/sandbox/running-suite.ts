@@ -192,6 +192,26 @@ os.write(2, b'%d' % written)`
     expect(readdirSync(workspace)).toEqual([])
   })
 
+  test("a signal reaches a program whose first thread ended, and none that it left behind", async () => {
+    const headless = `
+import ctypes, os, signal, threading, time
+if os.fork() == 0:
+    if os.fork() == 0:
+        signal.sigwait({signal.SIGTERM})
+    os._exit(0)
+os.wait()
+def stay():
+    while open('/proc/self/stat').read().split()[2] != 'Z': time.sleep(0.001)
+    os.write(1, b'headless')
+    while True: signal.pause()
+threading.Thread(target=stay).start()
+ctypes.CDLL(None).pthread_exit(None)`
+    const { running } = await begin([python, "-c", headless])
+    await screenOf(running.stdout).shows(/headless/)
+    running.signal("SIGTERM")
+    expect(await endOf(running)).toEqual({ by: "signal", signal: "SIGTERM" })
+  })
+
   test("a signal reaches the program's first process, however early it is sent", async () => {
     const trap = `
 import os, signal

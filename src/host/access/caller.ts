@@ -75,8 +75,10 @@ export const isOperator = (caller: Caller): boolean => caller.roles.includes("op
 export const mayActForUser = ({ user, actor, roles }: WhoActs): boolean => user === actor || roles.includes("act-for")
 
 /** Is `inner` the folder `outer` or below it? Both are absolute and without `.` and `..`. */
-export const isWithin = (inner: string, outer: string): boolean =>
-  inner === outer || inner.startsWith(outer.endsWith(sep) ? outer : outer + sep)
+export const isWithin = (inner: string, outer: string): boolean => {
+  const below = outer.endsWith(sep) ? outer : outer + sep
+  return inner + sep === below || inner.startsWith(below)
+}
 
 /** Do all lists of folders that bind a call hold this one? An absent list binds nothing. */
 export const isAllowedFolder = (path: string, ...lists: readonly ("any" | readonly string[] | undefined)[]): boolean =>

@@ -2,8 +2,9 @@
  * A moment, told by two clocks: the wall's, which can be set, and the machine's own since it booted, which cannot.
  *
  * Guarantees: within one boot only the machine's clock counts, suspended time included, so setting the wall clock neither
- * lengthens nor shortens a wait. After a reboot the wall clock is all there is: then a wait is over when that says so, and
- * also when it says that the wait has not begun yet, because a clock that went back cannot tell.
+ * lengthens nor shortens a wait. After a reboot, or where a container's own uptime began anew, the wall clock is all there
+ * is: then a wait is over when that says so, and also when it says that the wait has not begun yet, because a clock that
+ * went back cannot tell.
  * Pure but for `now`.
  */
 import { uptime } from "node:os"
@@ -20,6 +21,6 @@ export interface Instant {
 export const now = (): Instant => ({ wallMs: Date.now(), boot: bootId(), upMs: Math.round(uptime() * 1000) })
 
 export const isOver = (since: Instant, forMs: number, at: Instant): boolean =>
-  since.boot !== "" && since.boot === at.boot
+  since.boot !== "" && since.boot === at.boot && since.upMs <= at.upMs
     ? at.upMs - since.upMs >= forMs
     : at.wallMs - since.wallMs >= forMs || at.wallMs < since.wallMs

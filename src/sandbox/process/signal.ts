@@ -19,7 +19,9 @@ const statOf = (pid: number): Stat | undefined => {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "latin1")
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
-    return fields[0] === "Z" ? undefined : { pid, parent: Number(fields[1]), started: BigInt(fields[19] ?? 0) }
+    // Its first thread may have ended while others go on: it lives as long as any of them.
+    const isGone = fields[0] === "Z" && Number(fields[17]) <= 1
+    return isGone ? undefined : { pid, parent: Number(fields[1]), started: BigInt(fields[19] ?? 0) }
   } catch {
     return undefined
   }

@@ -31,6 +31,35 @@ const listed = async (backend: ReturnType<typeof fakeBackend>, tool: string) => 
 }
 
 describe("a host", () => {
+  it.each([
+    ["nothing", null],
+    ["text", "fixture.act"],
+    ["a list", ["fixture.act"]],
+    ["a number", 7],
+  ])("that is asked for %s answers that it is no request, with a receipt", async (_what, request) => {
+    await using host = await createHost({ data, manifests: [fixtures], backend: fakeBackend(version) })
+    const envelope = await host.call(request as never)
+    expect(envelope).toMatchObject({ ok: false, error: { code: "input_invalid" } })
+    expect(readReceipts(data, { call: envelope.call })).toHaveLength(1)
+    expect(await host.why(request as never)).toMatchObject({ error: { code: "input_invalid" } })
+  })
+
+  it("reads a request once: one that answers otherwise the second time is the one that it was", async () => {
+    let asked = 0
+    const request = {
+      get tool() {
+        asked += 1
+        return asked === 1 ? "no.such" : "fixture.act"
+      },
+      input: {},
+      workspace,
+    }
+    await using host = await createHost({ data, manifests: [fixtures], backend: fakeBackend(version) })
+    const envelope = await host.call(request)
+    expect(envelope).toMatchObject({ ok: false, error: { code: "not_found" } })
+    expect(asked).toBe(1)
+  })
+
   it("starts, lists tools and tells what is wrong where nothing can be sealed", async () => {
     const backend = fakeBackend(...Array.from({ length: 100 }, () => ({ refuse })))
     await using host = await createHost({ data, manifests: [fixtures], backend })

@@ -93,7 +93,9 @@ describe("the data folder", () => {
       isWithin("/ab", "/a"),
       isWithin("/a", "/a/b"),
       isWithin("/x", "/"),
-    ]).toEqual([true, true, false, false, true])
+      isWithin("/a", "/a/"),
+      isWithin("/ab", "/a/"),
+    ]).toEqual([true, true, false, false, true, true, false])
   })
 })
 
