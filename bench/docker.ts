@@ -90,9 +90,9 @@ try {
     "-c",
     "for i in 1 2 3 4 5; do echo $i > d0/new$i; done; for i in 0 1 2 3 4; do rm d0/f$i; done",
   ]
-  const image = await cold.station().then(async (station) => {
-    if ("ok" in station) throw new Error(station.message)
-    const root = await station.rootFor(profile.executables)
+  const image = await cold.connectedEngine().then(async (connectedEngine) => {
+    if ("ok" in connectedEngine) throw new Error(connectedEngine.message)
+    const root = await connectedEngine.rootFor(profile.executables)
     if (!root.ok) throw new Error(root.failure.message)
     return root.value.image
   })

@@ -40,9 +40,9 @@ const node = setup({ packagesOnly: true })
 if (!isNewEnough(process.versions.node))
   process.exit(await runToEnd(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)]))
 // The host's own code, which is TypeScript: only now is this a Node that reads it.
-const { discoverEngine } = await import("../src/sandbox/docker/discovery.ts")
-const { openEngine } = await import("../src/sandbox/docker/engine.ts")
-const { imageArchive } = await import("../src/sandbox/docker/image-archive.ts")
+const { discoverEngine } = await import("../src/sandbox/docker/engine/discovery.ts")
+const { openEngine } = await import("../src/sandbox/docker/engine/engine.ts")
+const { imageArchive } = await import("../src/sandbox/docker/images/image-archive.ts")
 
 /** What differs from one run to the next, or serves nobody in a sandbox. */
 const LEFT_OUT = [

@@ -76,7 +76,8 @@ const image = guestImage()
 /** Runs that were killed left their folders. */
 for (const name of readdirSync(cacheFolder())) {
   const pid = /^run-(\d+)-/.exec(name)?.[1]
-  if (pid !== undefined && !existsSync(`/proc/${pid}`)) rmSync(join(cacheFolder(), name), { recursive: true, force: true })
+  if (pid !== undefined && !existsSync(`/proc/${pid}`))
+    rmSync(join(cacheFolder(), name), { recursive: true, force: true })
 }
 const folder = mkdtempSync(join(cacheFolder(), `run-${process.pid}-`))
 const startedAt = Date.now()

@@ -7,7 +7,7 @@
 import { Command, Option } from "commander"
 import type { ApprovalFlags } from "./commands/approvals.ts"
 import type { Terminal } from "./terminal.ts"
-import { about, commands, exitCodes, options, says } from "./words.ts"
+import { about, commands, exitCodes, options, says } from "./texts.ts"
 
 type Finish = (code: number) => void
 

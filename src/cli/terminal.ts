@@ -11,7 +11,7 @@ import { ReadStream } from "node:tty"
 import pc from "picocolors"
 import { dropTypedAhead } from "../linux/syscalls.ts"
 import { inline, isUnicodeLocale, ownLine, safeJson } from "./visible.ts"
-import { says } from "./words.ts"
+import { says } from "./texts.ts"
 
 export type Colors = ReturnType<typeof pc.createColors>
 

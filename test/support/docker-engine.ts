@@ -12,8 +12,8 @@ import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, sta
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
-import { discoverEngine } from "../../src/sandbox/docker/discovery.ts"
-import { openEngine } from "../../src/sandbox/docker/engine.ts"
+import { discoverEngine } from "../../src/sandbox/docker/engine/discovery.ts"
+import { openEngine } from "../../src/sandbox/docker/engine/engine.ts"
 
 export interface TestEngine extends AsyncDisposable {
   readonly ok: true

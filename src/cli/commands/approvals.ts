@@ -12,7 +12,7 @@ import { heldLines } from "../render/envelope.ts"
 import { table } from "../render/table.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
 import { inline } from "../visible.ts"
-import { says } from "../words.ts"
+import { says } from "../texts.ts"
 import { showEnvelope } from "./call.ts"
 
 export interface ApprovalFlags extends HostFlags {

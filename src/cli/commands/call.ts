@@ -14,7 +14,7 @@ import { onInterrupt } from "../interrupt.ts"
 import { envelopeLines, questionLines, valueText } from "../render/envelope.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
 import { inline } from "../visible.ts"
-import { says } from "../words.ts"
+import { says } from "../texts.ts"
 
 export interface CallFlags extends HostFlags {
   readonly input?: string

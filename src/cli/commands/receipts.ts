@@ -5,7 +5,7 @@ import { exit } from "../exit.ts"
 import { table } from "../render/table.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
 import { inline } from "../visible.ts"
-import { says } from "../words.ts"
+import { says } from "../texts.ts"
 
 export interface ReceiptFlags {
   readonly call?: string

@@ -14,7 +14,7 @@ import { exit } from "../exit.ts"
 import { diagnosticLines } from "../render/diagnostics.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
 import { inline } from "../visible.ts"
-import { says } from "../words.ts"
+import { says } from "../texts.ts"
 
 export interface ValidateFlags {
   readonly strict?: boolean

@@ -7,7 +7,7 @@ import { profileRows } from "../render/profile.ts"
 import { table } from "../render/table.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
 import { inline } from "../visible.ts"
-import { says } from "../words.ts"
+import { says } from "../texts.ts"
 import { type CallFlags, requestFrom } from "./call.ts"
 
 const show = (report: WhyReport, terminal: Terminal): void => {

@@ -15,7 +15,7 @@ import type { JsonValue } from "../../manifest/types.ts"
 import type { EffectKind } from "../../sandbox/effects/types.ts"
 import { type Colors } from "../terminal.ts"
 import { inline, nameText, safeJson, visible } from "../visible.ts"
-import { says } from "../words.ts"
+import { says } from "../texts.ts"
 
 const letters: Record<EffectKind, string> = {
   create: "A",

@@ -11,7 +11,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { type EgressEntry, parseEgressEntry } from "../../manifest/values/egress-entry.ts"
 import type { Channel, Executables, SandboxBackend } from "../../sandbox/backend.ts"
-import type { BuildService } from "../../sandbox/docker/builder-network.ts"
+import type { BuildService } from "../../sandbox/docker/images/builder-network.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import type { Registry } from "../registry/types.ts"
 

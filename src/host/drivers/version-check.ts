@@ -12,7 +12,7 @@ import { parseVersionOutput } from "../../manifest/schema/version.ts"
 import { hostLimits } from "../limits.ts"
 import { inside } from "./paths.ts"
 import { type Located, locateSystemProgram, type Program } from "./program.ts"
-import { splitWords } from "./words.ts"
+import { splitWords } from "./shell-words.ts"
 
 /** A version check to be run inside the sandbox: no network, no workspace, no secrets. */
 export interface ProbeRequest {

@@ -11,7 +11,7 @@ import type { ErrorObject, ValidateFunction } from "ajv"
 import { joinPath } from "../values/diagnostics.ts"
 import type { Report } from "../values/diagnostics.ts"
 import { onDemand } from "./on-demand.ts"
-import { finding, telling } from "./shape-words.ts"
+import { finding, telling } from "./shape-messages.ts"
 import type { JsonObject, JsonValue } from "../base-types.ts"
 
 const ajv = onDemand<typeof Ajv>("ajv/dist/2020.js")

@@ -13,14 +13,14 @@ import type { HeldCommit, HeldCommitResult } from "../layers/held.ts"
 import { Transactions } from "../layers/transactions.ts"
 import { compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
-import { openChannel } from "./channel.ts"
-import type { Endpoint } from "./discovery.ts"
+import { openChannel } from "./container/channel.ts"
+import type { Endpoint } from "./engine/discovery.ts"
 import { examineControls } from "./examine.ts"
-import { park, type ParkFailure } from "./parked.ts"
-import { DEFAULT_BUDGET, type Kind, Pool, type PoolBudget, type Start } from "./pool.ts"
+import { park, type ParkFailure } from "./container/parked.ts"
+import { DEFAULT_BUDGET, type Kind, Pool, type PoolBudget, type Start } from "./container/pool.ts"
 import { Prepared } from "./prepared.ts"
-import { elsewhere, engineSeesOurFiles } from "./same-files.ts"
-import { openStation, type RootOptions, type Station } from "./station.ts"
+import { elsewhere, engineSeesOurFiles } from "./engine/same-files.ts"
+import { connectEngine, type RootOptions, type ConnectedEngine } from "./connected-engine.ts"
 
 export interface DockerBackendOptions extends RootOptions {
   /** the host's data folder */
@@ -59,7 +59,7 @@ export class DockerBackend implements SandboxBackend {
   readonly #pool: Pool
   readonly #filters = new Map<boolean, Uint8Array>()
   readonly #transactions: Transactions
-  #station: Promise<Station | Unavailable> | undefined
+  #connectedEngine: Promise<ConnectedEngine | Unavailable> | undefined
   #closed = false
   constructor(options: DockerBackendOptions) {
     this.#options = options
@@ -67,10 +67,10 @@ export class DockerBackend implements SandboxBackend {
     this.#pool = new Pool({ ...DEFAULT_BUDGET, ...options.pool })
   }
   /** Opened at the first use; one that cannot be opened is tried again at the next. */
-  station(): Promise<Station | Unavailable> {
+  connectedEngine(): Promise<ConnectedEngine | Unavailable> {
     if (this.#closed) throw new Error("this backend was disposed of")
-    if (this.#station === undefined) {
-      const opening = openStation({ ...this.#options, onEngineLost: () => this.#pool.drain() }).catch(
+    if (this.#connectedEngine === undefined) {
+      const opening = connectEngine({ ...this.#options, onEngineLost: () => this.#pool.drain() }).catch(
         (error: Error): Unavailable => ({
           ok: false,
           control: "engine-host",
@@ -78,12 +78,12 @@ export class DockerBackend implements SandboxBackend {
           fix: "look at the folder `docker` in the data folder, and at this machine's mounts; it may be removed",
         }),
       )
-      this.#station = opening
-      void opening.then((station) => {
-        if ("ok" in station && this.#station === opening) this.#station = undefined
+      this.#connectedEngine = opening
+      void opening.then((connectedEngine) => {
+        if ("ok" in connectedEngine && this.#connectedEngine === opening) this.#connectedEngine = undefined
       })
     }
-    return this.#station
+    return this.#connectedEngine
   }
   #filter(children: boolean): Uint8Array {
     let filter = this.#filters.get(children)
@@ -93,7 +93,7 @@ export class DockerBackend implements SandboxBackend {
     }
     return filter
   }
-  #kind(station: Station, shape: SandboxShape): Kind {
+  #kind(connectedEngine: ConnectedEngine, shape: SandboxShape): Kind {
     const { executables, limits } = shape
     const fixed = [executables, limits.memoryBytes, limits.pids, limits.cpus ?? null, limits.openFiles]
     const key = createHash("sha256").update(JSON.stringify(fixed)).digest("hex")
@@ -102,25 +102,25 @@ export class DockerBackend implements SandboxBackend {
       memoryBytes: limits.memoryBytes,
       start: async () => {
         const once = async (): ReturnType<Start> => {
-          const root = await station.rootFor(executables)
+          const root = await connectedEngine.rootFor(executables)
           if (!root.ok) return root
-          const parked = await park({ ...station, shape, root: root.value })
+          const parked = await park({ ...connectedEngine, shape, root: root.value })
           if (parked.ok || TELLS_NOTHING.has(parked.failure.kind)) return parked
-          const { product } = station.info
-          const sees = await engineSeesOurFiles({ ...station, product, image: root.value.image })
-          return sees === "no" ? { ok: false, failure: elsewhere(station.engine) } : parked
+          const { product } = connectedEngine.info
+          const sees = await engineSeesOurFiles({ ...connectedEngine, product, image: root.value.image })
+          return sees === "no" ? { ok: false, failure: elsewhere(connectedEngine.engine) } : parked
         }
         const first = await once()
         if (first.ok || first.failure.kind !== "not-found") return first
-        station.forgetRoots()
+        connectedEngine.forgetRoots()
         return once()
       },
     }
   }
   async prepare(shape: SandboxShape): Promise<PreparedSandbox | Unavailable> {
-    const station = await this.station()
-    if ("ok" in station) return station
-    if (shape.required.includes("cpus") && !station.info.limits.cpu) {
+    const connectedEngine = await this.connectedEngine()
+    if ("ok" in connectedEngine) return connectedEngine
+    if (shape.required.includes("cpus") && !connectedEngine.info.limits.cpu) {
       return {
         ok: false,
         control: "cpu-share",
@@ -128,8 +128,8 @@ export class DockerBackend implements SandboxBackend {
         fix: "mount the cpu controller with CFS quotas",
       }
     }
-    void station.removals.retry()
-    const kind = this.#kind(station, shape)
+    void connectedEngine.removals.retry()
+    const kind = this.#kind(connectedEngine, shape)
     const taken = await this.#pool.take(kind)
     if (!taken.ok) return unavailable(taken)
     const { parked } = taken
@@ -141,10 +141,10 @@ export class DockerBackend implements SandboxBackend {
         channel,
         shape,
         filter: this.#filter(shape.executables.children),
-        owners: station.owners,
-        place: station.layers,
-        watch: station.watch,
-        blank: station.ground.dir,
+        owners: connectedEngine.owners,
+        place: connectedEngine.layers,
+        watch: connectedEngine.watch,
+        blank: connectedEngine.workFolder.dir,
         transactions: this.#transactions,
         done: () => {
           this.#pool.release(parked)
@@ -158,13 +158,13 @@ export class DockerBackend implements SandboxBackend {
   }
   /** Connect to the engine and clear what dead hosts left, before the first call. */
   async start(): Promise<void> {
-    await this.station()
+    await this.connectedEngine()
   }
   /** Fill the pool for this shape; resolves when it is full. */
   async warm(shape: SandboxShape): Promise<Unavailable | undefined> {
-    const station = await this.station()
-    if ("ok" in station) return station
-    this.#pool.refill(this.#kind(station, shape))
+    const connectedEngine = await this.connectedEngine()
+    if ("ok" in connectedEngine) return connectedEngine
+    this.#pool.refill(this.#kind(connectedEngine, shape))
     await this.#pool.filled()
     return undefined
   }
@@ -178,14 +178,14 @@ export class DockerBackend implements SandboxBackend {
     return this.#transactions.commitHeld(held)
   }
   async examine(): Promise<readonly ControlReport[]> {
-    return examineControls(this, await this.station())
+    return examineControls(this, await this.connectedEngine())
   }
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#closed) return
     this.#closed = true
-    const station = await this.#station
+    const connectedEngine = await this.#connectedEngine
     await this.#pool.close()
-    if (station !== undefined && !("ok" in station)) await station.dispose()
+    if (connectedEngine !== undefined && !("ok" in connectedEngine)) await connectedEngine.dispose()
   }
 }
 

@@ -12,7 +12,7 @@ import { examine } from "../examine.ts"
 import { placeReport } from "../layers/prove-place.ts"
 import { jobOf, shapeOf } from "../profile.ts"
 import { containerCanaries, parseContainerFindings } from "./canaries.ts"
-import type { Station } from "./station.ts"
+import type { ConnectedEngine } from "./connected-engine.ts"
 
 const perl = "/usr/bin/perl"
 const mebibyte = 2 ** 20
@@ -35,7 +35,7 @@ const profile: SandboxProfile = {
   files: {},
 }
 
-const facts = ({ info, engine, ownUsers }: Station): ControlReport[] => {
+const facts = ({ info, engine, ownUsers }: ConnectedEngine): ControlReport[] => {
   const where = engine.endpoint.socketPath ?? `${engine.endpoint.tcp?.host}:${engine.endpoint.tcp?.port}`
   return [
     {
@@ -89,13 +89,20 @@ const examineContainer = async (backend: SandboxBackend): Promise<ControlReport[
 
 export const examineControls = async (
   backend: SandboxBackend,
-  station: Station | Unavailable,
+  connectedEngine: ConnectedEngine | Unavailable,
 ): Promise<readonly ControlReport[]> => {
-  if ("ok" in station)
-    return [{ control: station.control, state: "absent", evidence: station.message, fix: station.fix }]
+  if ("ok" in connectedEngine)
+    return [
+      {
+        control: connectedEngine.control,
+        state: "absent",
+        evidence: connectedEngine.message,
+        fix: connectedEngine.fix,
+      },
+    ]
   return [
-    ...facts(station),
-    placeReport(station.layers),
+    ...facts(connectedEngine),
+    placeReport(connectedEngine.layers),
     ...(await examine(backend)),
     ...(await examineContainer(backend)),
   ]

@@ -15,10 +15,10 @@ import { deniedAttempts } from "../network/denied-attempts.ts"
 import { openTerminal, type Terminal } from "../process/terminal.ts"
 import { unfitJob } from "../profile.ts"
 import { workspaceOf } from "../workspace.ts"
-import type { OpenChannel } from "./channel.ts"
-import type { EngineWatch } from "./engine-watch.ts"
+import type { OpenChannel } from "./container/channel.ts"
+import type { EngineWatch } from "./engine/engine-watch.ts"
 import { Exited } from "./exited.ts"
-import type { ParkedContainer } from "./parked.ts"
+import type { ParkedContainer } from "./container/parked.ts"
 import { Running } from "./running.ts"
 import { sealedRun } from "./sealed-run.ts"
 
@@ -46,7 +46,7 @@ const attach = async (options: PreparedOptions, job: Job, workspace: FolderIdent
   const { parked, shape, owners, blank } = options
   const { user } = parked
   const layers = await openLayers({
-    at: parked.berth.slot,
+    at: parked.containerMounts.slot,
     place: options.place,
     workspace,
     job,
@@ -59,13 +59,13 @@ const attach = async (options: PreparedOptions, job: Job, workspace: FolderIdent
   let terminal: Terminal | undefined
   try {
     const { paths } = layers
-    for (const place of ["workspace", "home", "tmp", "shm"] as const) parked.berth.show(place, paths[place])
+    for (const place of ["workspace", "home", "tmp", "shm"] as const) parked.containerMounts.show(place, paths[place])
     if (job.stdio.kind === "terminal") {
       terminal = openTerminal(job.stdio)
       chownSync(terminal.slave, user, user)
-      parked.berth.showTerminal(terminal.slave)
+      parked.containerMounts.showTerminal(terminal.slave)
     }
-    parked.berth.cover(paths.files)
+    parked.containerMounts.cover(paths.files)
     return { layers, terminal }
   } catch (error) {
     terminal?.close()
@@ -135,7 +135,7 @@ export class Prepared implements PreparedSandbox {
         ...deniedAttempts(parked.network.attempts(), shape.network),
         ...denialsOf(run.ending, asked, { pids: run.usage.pidsRefused }),
       ]
-      parked.berth.hide()
+      parked.containerMounts.hide()
       channel.close()
       return new Exited({ run, denied, layers: run.settled ? await layers.seal() : layers, done })
     } catch (error) {

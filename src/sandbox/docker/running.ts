@@ -8,7 +8,7 @@ import type { Readable, Writable } from "node:stream"
 import type { Ending, ExitedSandbox, RunningSandbox, Unavailable } from "../backend.ts"
 import { signalProgram } from "../process/signal.ts"
 import type { Terminal } from "../process/terminal.ts"
-import type { ParkedContainer } from "./parked.ts"
+import type { ParkedContainer } from "./container/parked.ts"
 
 export interface RunningOptions {
   readonly parked: ParkedContainer

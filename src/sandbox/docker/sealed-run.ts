@@ -13,8 +13,8 @@ import type { GroupUsage } from "../process/cgroup.ts"
 import { TREE } from "../process/limits.ts"
 import { watchRun } from "../process/watch-run.ts"
 import { RLIMIT } from "../../linux/syscalls.ts"
-import { encodeJob, STOP, type Status, type WireJob } from "./job-wire.ts"
-import type { ParkedContainer } from "./parked.ts"
+import { encodeJob, STOP, type Status, type WireJob } from "./container/job-wire.ts"
+import type { ParkedContainer } from "./container/parked.ts"
 
 export interface SealedRun {
   readonly ending: Ending

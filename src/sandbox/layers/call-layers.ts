@@ -20,7 +20,7 @@ import { callBegins, settle } from "./settling.ts"
 import type { ReadLayer } from "./settling-work.ts"
 import type { LayerPlace } from "./store.ts"
 import { isOver, measure } from "./usage.ts"
-import { type LayerPaths, openSlot, type Slot } from "./slot.ts"
+import { type LayerPaths, openCallMounts, type CallMounts } from "./call-mounts.ts"
 
 const unwatched = { stop: () => undefined }
 
@@ -112,8 +112,13 @@ const keptOf = ({ effects }: WriteSet, keep: (path: string) => boolean): WriteSe
   return { effects: kept, bytes: kept.reduce((sum, { size }) => sum + (size ?? 0), 0) }
 }
 
-const sealed = async (slot: Slot, workspace: Tracked, home: Tracked | undefined, patterns: readonly string[]) => {
-  slot.seal()
+const sealed = async (
+  callMounts: CallMounts,
+  workspace: Tracked,
+  home: Tracked | undefined,
+  patterns: readonly string[],
+) => {
+  callMounts.seal()
   const writes = await readLayer(workspace)
   const homeWrites = home === undefined ? undefined : await readLayer(home)
   const keep = globFilter(patterns)
@@ -128,16 +133,16 @@ const sealed = async (slot: Slot, workspace: Tracked, home: Tracked | undefined,
       try {
         return await settle({ do: "commit", layer: layerOf(workspace, writes), txRoot: workspace.txRoot }, cancel)
       } finally {
-        slot.dispose()
+        callMounts.dispose()
       }
     },
     async hold(request) {
-      if (slot.medium === "memory") return { ok: false, message: "what calls write is kept in memory here" }
+      if (callMounts.medium === "memory") return { ok: false, message: "what calls write is kept in memory here" }
       const answer = await settle({ do: "hold", layer: layerOf(workspace, writes), request })
-      if (answer.ok) slot.dispose()
+      if (answer.ok) callMounts.dispose()
       return answer
     },
-    discard: () => slot.dispose(),
+    discard: () => callMounts.dispose(),
   }
   return layers
 }
@@ -149,10 +154,10 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
   const homeFolder = job.home === undefined ? undefined : failed.use(openFolder(job.home.dir))
   const since = beginSnapshot(workspace)
   const homeSince = homeFolder === undefined ? undefined : beginSnapshot(homeFolder)
-  const mounted = await openSlot({ ...options, workspace: workspace.here })
+  const mounted = await openCallMounts({ ...options, workspace: workspace.here })
   const folders = failed.move()
   folders.defer(callBegins())
-  const slot: Slot = {
+  const callMounts: CallMounts = {
     ...mounted,
     dispose() {
       mounted.dispose()
@@ -163,33 +168,38 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
   try {
     shown = showView({
       source: workspace.here,
-      merged: slot.workspace.merged,
+      merged: callMounts.workspace.merged,
       view: job.view,
       write: job.write,
       blank: options.blank,
       identity: options.identity,
     })
   } catch (error) {
-    slot.dispose()
+    callMounts.dispose()
     throw error
   }
-  const own: Tracked = { folder: workspace, layer: slot.workspace, since, txRoot: transactions.workspace }
+  const own: Tracked = { folder: workspace, layer: callMounts.workspace, since, txRoot: transactions.workspace }
   const home: Tracked | undefined =
-    slot.home === undefined || homeFolder === undefined || homeSince === undefined || transactions.home === undefined
+    callMounts.home === undefined ||
+    homeFolder === undefined ||
+    homeSince === undefined ||
+    transactions.home === undefined
       ? undefined
-      : { folder: homeFolder, layer: slot.home, since: homeSince, txRoot: transactions.home }
+      : { folder: homeFolder, layer: callMounts.home, since: homeSince, txRoot: transactions.home }
   const written = {
-    folders: slot.written,
+    folders: callMounts.written,
     budget: budgetOf(job.limits),
-    memory: new Set([statSync(slot.paths.shm, { bigint: true }).dev]),
+    memory: new Set([statSync(callMounts.paths.shm, { bigint: true }).dev]),
   }
   return {
-    paths: slot.paths,
+    paths: callMounts.paths,
     watch: ({ processes, exceeded }) =>
-      slot.medium === "memory" ? unwatched : startMeter({ ...written, at: slot.store, processes, exceeded }),
+      callMounts.medium === "memory"
+        ? unwatched
+        : startMeter({ ...written, at: callMounts.store, processes, exceeded }),
     async usage() {
-      if (slot.medium === "memory") {
-        const { bavail, bsize, ffree } = statfsSync(slot.paths.tmp)
+      if (callMounts.medium === "memory") {
+        const { bavail, bsize, ffree } = statfsSync(callMounts.paths.tmp)
         return { exceeded: false, full: bavail * bsize < FULL_BELOW.bytes || ffree < FULL_BELOW.entries }
       }
       const used = await measure(written)
@@ -200,11 +210,11 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
     async seal() {
       shown.unmount()
       shown.check()
-      return sealed(slot, own, home, job.home?.keep ?? [])
+      return sealed(callMounts, own, home, job.home?.keep ?? [])
     },
     discard() {
       shown.unmount()
-      slot.dispose()
+      callMounts.dispose()
     },
   }
 }

@@ -4,10 +4,10 @@
  * Every namespace is named: `--unshare-all` would go on without one that the kernel refuses.
  */
 import type { Job } from "../backend.ts"
-import type { LayerPaths } from "../layers/slot.ts"
+import type { LayerPaths } from "../layers/call-mounts.ts"
 import type { Masks } from "../proc-masks.ts"
 
-export interface SlotPaths extends LayerPaths {
+export interface SandboxPaths extends LayerPaths {
   readonly root: string
   readonly blank: Blank
 }
@@ -31,7 +31,7 @@ export const ownSession = {
   command: [sessionStep, "--ctty", "--"],
 } as const
 
-export const bwrapArguments = (job: Pick<Job, "env" | "stdio">, slot: SlotPaths): string[] => {
+export const bwrapArguments = (job: Pick<Job, "env" | "stdio">, slot: SandboxPaths): string[] => {
   const args = [
     "--unshare-user",
     "--unshare-pid",

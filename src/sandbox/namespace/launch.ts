@@ -54,8 +54,8 @@ export interface Launched {
   readonly pid: number
   /** `started` is called when a run has begun, before its answer */
   ask(request: Request, started?: () => void): Promise<Answer>
-  /** what was handed over for a seat, taken once */
-  handles(seat: number): Handles
+  /** what was handed over for a parked process, taken once */
+  handles(parkedProcess: number): Handles
   /** called at once when the launcher ends, before its groups are removed */
   whenEnded(callback: () => void): void
   close(): Promise<void>
@@ -134,9 +134,9 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
     stderr = (stderr + text).slice(-4000)
   })
   const handles = new Map<number, Handles>()
-  const drop = (seat: number): void => {
-    for (const handle of handles.get(seat)?.values() ?? []) handle.close()
-    handles.delete(seat)
+  const drop = (parkedProcess: number): void => {
+    for (const handle of handles.get(parkedProcess)?.values() ?? []) handle.close()
+    handles.delete(parkedProcess)
   }
   let groupFolders: readonly string[] = []
   let ended = false
@@ -172,7 +172,7 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
       endedBy = signal
       onEnded()
       conversation.end(new Error(`the sandbox launcher ended: ${stderr.trim() || "no reason given"}`))
-      for (const seat of [...handles.keys()]) drop(seat)
+      for (const parkedProcess of [...handles.keys()]) drop(parkedProcess)
       users?.release()
       void removeGroups(groupFolders)
         .then(() => store.dispose())
@@ -219,16 +219,16 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
           resolve(message.refusal)
           break
         case "handle": {
-          const own: Handles = handles.get(message.seat) ?? new Map()
+          const own: Handles = handles.get(message.parkedProcess) ?? new Map()
           const parked = handle as unknown as Handle
           // A parked listener is no reason to stay alive; a call in flight is.
           parked.unref()
           own.set(message.role, parked)
-          handles.set(message.seat, own)
+          handles.set(message.parkedProcess, own)
           break
         }
         case "gone":
-          drop(message.seat)
+          drop(message.parkedProcess)
           break
         case "started":
           conversation.started(message.id)
@@ -256,9 +256,9 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
         throw new LauncherGone(`the sandbox launcher is gone: ${stderr.trim() || "it was killed"}`)
       return conversation.ask(request, started)
     },
-    handles(seat) {
-      const own: Handles = handles.get(seat) ?? new Map()
-      handles.delete(seat)
+    handles(parkedProcess) {
+      const own: Handles = handles.get(parkedProcess) ?? new Map()
+      handles.delete(parkedProcess)
       return own
     },
     whenEnded(callback) {

@@ -62,8 +62,8 @@ const main = async (): Promise<void> => {
   let sandboxes: Sandboxes
   try {
     sandboxes = new Sandboxes(options, {
-      handOver: (seat, role, handle) => send({ kind: "handle", seat, role }, handle),
-      gone: (seat) => void send({ kind: "gone", seat }).catch(() => undefined),
+      handOver: (parkedProcess, role, handle) => send({ kind: "handle", parkedProcess, role }, handle),
+      gone: (parkedProcess) => void send({ kind: "gone", parkedProcess }).catch(() => undefined),
     })
   } catch (error) {
     const code = error instanceof SyscallError ? error.syscall : "launcher"

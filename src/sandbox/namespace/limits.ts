@@ -12,8 +12,8 @@ export const LAUNCHER = {
 } as const
 
 export const SEATS = {
-  /** `seats`: kept ready, each a parked shell of under a megabyte; a call that finds none waits for one of its own */
+  /** `parked processes`: kept ready, each a parked shell of under a megabyte; a call that finds none waits for one of its own */
   parked: 2,
-  /** `launcher`: a prepared sandbox that is not started within this no longer holds up the making of the next seat */
+  /** `launcher`: a prepared sandbox that is not started within this no longer holds up the making of the next parked process */
   refillMs: 50,
 } as const

@@ -1,5 +1,5 @@
 /**
- * A seat that waits for its job, its listeners and streams in our hands.
+ * A parked process that waits for its job, its listeners and streams in our hands.
  *
  * Guarantees: runs one job; what the job does not use, and all of it once the run is over, is closed.
  */
@@ -45,12 +45,17 @@ export class Prepared implements PreparedSandbox {
   readonly #streams: Handles = new Map()
   readonly #transactions: Transactions
   #used = false
-  constructor(launched: Launched, { sandbox, seat }: PrepareAnswer, shape: SandboxShape, transactions: Transactions) {
+  constructor(
+    launched: Launched,
+    { sandbox, parkedProcess }: PrepareAnswer,
+    shape: SandboxShape,
+    transactions: Transactions,
+  ) {
     this.#launched = launched
     this.#sandbox = sandbox
     this.#shape = shape
     this.#transactions = transactions
-    const handles = launched.handles(seat)
+    const handles = launched.handles(parkedProcess)
     const listeners = new Set<string>(rolesOf(shape.network))
     const streams = new Set<string>(["stdin", "stdout", "stderr", "to-tool", "from-tool"] satisfies StreamRole[])
     for (const [role, handle] of handles) {

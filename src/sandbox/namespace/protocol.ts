@@ -49,8 +49,8 @@ export interface Refusal {
 export interface PrepareAnswer {
   readonly ok: true
   readonly sandbox: number
-  /** the seat that its handles were handed over under */
-  readonly seat: number
+  /** the parked process that its handles were handed over under */
+  readonly parkedProcess: number
 }
 export interface RunAnswer {
   readonly ok: true
@@ -76,9 +76,9 @@ export type HandleRole = ListenerRole | StreamRole
 export type LauncherMessage =
   | { readonly kind: "ready"; readonly facts: LauncherFacts }
   | { readonly kind: "failed"; readonly refusal: Refusal }
-  | { readonly kind: "handle"; readonly seat: number; readonly role: HandleRole }
-  /** no call gets this seat: its handles are of no use */
-  | { readonly kind: "gone"; readonly seat: number }
+  | { readonly kind: "handle"; readonly parkedProcess: number; readonly role: HandleRole }
+  /** no call gets this parked process: its handles are of no use */
+  | { readonly kind: "gone"; readonly parkedProcess: number }
   | { readonly kind: "started"; readonly id: number }
   | { readonly kind: "answer"; readonly id: number; readonly answer: Answer }
   | { readonly kind: "broken"; readonly id: number; readonly message: string }

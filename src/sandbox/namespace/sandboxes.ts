@@ -1,5 +1,5 @@
 /**
- * The launcher's sandboxes, from the seat that one is given to the end of its layers.
+ * The launcher's sandboxes, from the parked process that one is given to the end of its layers.
  *
  * Guarantees: a sandbox that is refused, breaks or is let go of holds nothing any more: no process, mount, group or user;
  * one whose processes were not seen to end keeps its user, which nobody else may then be.
@@ -19,11 +19,11 @@ import { SEATS } from "./limits.ts"
 import { openPremises, type Premises } from "./premises.ts"
 import type { LauncherFacts, LauncherOptions, PrepareAnswer, Refusal, Request, RunAnswer } from "./protocol.ts"
 import { bwrapPath, sealedRun } from "./sealed-run.ts"
-import { type OfferedSeat, Seats, type SeatsOptions } from "./seats.ts"
+import { type OfferedProcess, ParkedProcesses, type ParkedProcessesOptions } from "./parked-processes.ts"
 
 interface Sandbox {
   readonly id: number
-  readonly offered: OfferedSeat
+  readonly offered: OfferedProcess
   readonly shape: SandboxShape
   readonly root: string
   /** aborted with the `Ending` that was asked for */
@@ -41,21 +41,21 @@ export type RunRequest = Extract<Request, { op: "run" }>
 
 export class Sandboxes {
   readonly #premises: Premises
-  readonly #seats: Seats
+  readonly #parkedProcesses: ParkedProcesses
   readonly #sandboxes = new Map<number, Sandbox>()
   #serial = 0
 
-  constructor(options: LauncherOptions, host: Pick<SeatsOptions, "handOver" | "gone">) {
+  constructor(options: LauncherOptions, host: Pick<ParkedProcessesOptions, "handOver" | "gone">) {
     this.#premises = openPremises(options)
     const { groups, users } = this.#premises
-    this.#seats = new Seats({ groups, users, homeNetwork: currentNetwork(), ...host })
+    this.#parkedProcesses = new ParkedProcesses({ groups, users, homeNetwork: currentNetwork(), ...host })
   }
 
   facts(): LauncherFacts {
     return this.#premises.facts
   }
   park(): void {
-    this.#seats.park()
+    this.#parkedProcesses.park()
   }
 
   async prepare(shape: SandboxShape): Promise<PrepareAnswer | Refusal> {
@@ -73,11 +73,14 @@ export class Sandboxes {
         fix: "check that the program and its folder exist and are readable",
       }
     }
-    const offered = await this.#seats.take(rolesOf(shape.network), shape.privatePipes ? ["to-tool", "from-tool"] : [])
-    // Not now: making the next seat would hold up the call that took this one.
+    const offered = await this.#parkedProcesses.take(
+      rolesOf(shape.network),
+      shape.privatePipes ? ["to-tool", "from-tool"] : [],
+    )
+    // Not now: making the next parked process would hold up the call that took this one.
     setTimeout(() => this.park(), SEATS.refillMs)
     try {
-      offered.seat.network.watch(shape.network)
+      offered.parkedProcess.network.watch(shape.network)
     } catch (error) {
       offered[Symbol.dispose]()
       throw error
@@ -85,7 +88,7 @@ export class Sandboxes {
     this.#serial += 1
     const id = this.#serial
     this.#sandboxes.set(id, { id, offered, shape, root, cancel: new AbortController() })
-    return { ok: true, sandbox: id, seat: offered.number }
+    return { ok: true, sandbox: id, parkedProcess: offered.number }
   }
 
   async run(request: RunRequest, started: () => void): Promise<RunAnswer | Refusal> {
@@ -102,7 +105,7 @@ export class Sandboxes {
       throw error
     } finally {
       sandbox.over = true
-      sandbox.offered.seat.dispose()
+      sandbox.offered.parkedProcess.dispose()
     }
   }
 
@@ -126,7 +129,7 @@ export class Sandboxes {
     sandbox.layers = layers
     if (terminal !== undefined && identity !== undefined) chownSync(terminal, identity.uid, identity.gid)
     const run = await sealedRun({
-      seat: offered.seat,
+      parkedProcess: offered.parkedProcess,
       shape,
       job,
       paths: { ...layers.paths, root: sandbox.root, blank },
@@ -141,7 +144,7 @@ export class Sandboxes {
     })
     const asked = { executables: shape.executables, limits: { ...shape.limits, ...job.limits } }
     const denied: Denial[] = [
-      ...deniedAttempts(offered.seat.network.attempts(), shape.network),
+      ...deniedAttempts(offered.parkedProcess.network.attempts(), shape.network),
       ...denialsOf(run.ending, asked, { pids: run.usage?.pidsRefused ?? 0 }),
     ]
     const { cpuMs, peakMemoryBytes } = run.usage ?? {}
@@ -199,7 +202,7 @@ export class Sandboxes {
     const sandbox = this.#sandboxes.get(id)
     if (sandbox === undefined) return
     this.#sandboxes.delete(id)
-    sandbox.offered.seat.dispose()
+    sandbox.offered.parkedProcess.dispose()
     sandbox.layers?.discard()
     if (sandbox.unsettled !== true) sandbox.offered.lease?.release()
   }

@@ -1,5 +1,5 @@
 /**
- * One job in one seat: start bubblewrap, watch it, and say how it ended once the whole tree is gone.
+ * One job in one parked process: start bubblewrap, watch it, and say how it ended once the whole tree is gone.
  *
  * Guarantees: says `settled` only after the sandbox's pid namespace is empty, so that nothing writes to the layer any
  * more; the deadline, cancellation and whatever else ends a run kill the tree at once.
@@ -14,8 +14,8 @@ import type { GroupUsage } from "../process/cgroup.ts"
 import { TREE } from "../process/limits.ts"
 import { processesOf, treeGone } from "../process/tree.ts"
 import { watchRun } from "../process/watch-run.ts"
-import { bwrapArguments, ownSession, shellWord, type SlotPaths } from "./bwrap-arguments.ts"
-import { descriptor, type Seat } from "./seat.ts"
+import { bwrapArguments, ownSession, shellWord, type SandboxPaths } from "./bwrap-arguments.ts"
+import { descriptor, type ParkedProcess } from "./parked-process.ts"
 
 export const bwrapPath = "/usr/bin/bwrap"
 const ESRCH = 3
@@ -37,12 +37,12 @@ interface Status {
   readonly ended: Promise<void>
 }
 /** bubblewrap's status stream: JSON documents, one a line, arriving in any chunks. */
-const readStatus = (seat: Seat, onChild: (pid: number) => void): Status => {
-  const ended = finished(seat.status, { writable: false }).catch(() => undefined)
+const readStatus = (parkedProcess: ParkedProcess, onChild: (pid: number) => void): Status => {
+  const ended = finished(parkedProcess.status, { writable: false }).catch(() => undefined)
   const status: Status = { childPid: undefined, exitCode: undefined, ended }
   let text = ""
-  seat.status.setEncoding("utf8")
-  seat.status.on("data", (chunk: string) => {
+  parkedProcess.status.setEncoding("utf8")
+  parkedProcess.status.on("data", (chunk: string) => {
     text += chunk
     const child = /"child-pid": (\d+)\b[^}]*\}/.exec(text)?.[1]
     if (child !== undefined && status.childPid === undefined) {
@@ -85,10 +85,10 @@ const startScript = ({ job, shape, terminal }: SealedRunOptions, grouped: boolea
 }
 
 export interface SealedRunOptions {
-  readonly seat: Seat
+  readonly parkedProcess: ParkedProcess
   readonly shape: SandboxShape
   readonly job: Job
-  readonly paths: SlotPaths
+  readonly paths: SandboxPaths
   /** compiled system-call filter */
   readonly filter: Uint8Array
   /** path of the terminal that the program gets */
@@ -103,10 +103,10 @@ export interface SealedRunOptions {
 }
 
 export const sealedRun = async (options: SealedRunOptions): Promise<SealedRun> => {
-  const { seat, shape, job, layers } = options
+  const { parkedProcess, shape, job, layers } = options
   const { limits } = shape
-  const grouped = seat.group !== undefined
-  seat.group?.limit({
+  const grouped = parkedProcess.group !== undefined
+  parkedProcess.group?.limit({
     memoryBytes: limits.memoryBytes,
     pids: limits.pids + 2,
     ...(limits.cpus === undefined ? {} : { cpus: limits.cpus }),
@@ -123,12 +123,12 @@ export const sealedRun = async (options: SealedRunOptions): Promise<SealedRun> =
   let patience: NodeJS.Timeout | undefined
   const stop = (ending: Ending): void => {
     stopped ??= ending
-    seat.process.kill("SIGKILL")
+    parkedProcess.process.kill("SIGKILL")
     endNamespace()
     patience ??= setTimeout(() => late.resolve("late"), TREE.goneMs)
   }
 
-  const status = readStatus(seat, (pid) => {
+  const status = readStatus(parkedProcess, (pid) => {
     try {
       first = pidfdOpen(pid)
       options.onFirst(pid)
@@ -136,7 +136,7 @@ export const sealedRun = async (options: SealedRunOptions): Promise<SealedRun> =
       if (grouped) return
       const processes = BigInt(limits.pids + 1)
       prlimit(pid, RLIMIT.NPROC, processes, processes)
-      seat.block.end("x")
+      parkedProcess.block.end("x")
     } catch (error) {
       // It is gone already; how bubblewrap ended says why.
       if (error instanceof SyscallError && error.errno === ESRCH) return
@@ -145,27 +145,27 @@ export const sealedRun = async (options: SealedRunOptions): Promise<SealedRun> =
   })
 
   const began = process.hrtime.bigint()
-  seat.script.end(startScript(options, grouped))
-  seat.filter.end(options.filter)
-  seat.arguments.end(`${bwrapArguments(job, options.paths).join("\0")}\0`)
+  parkedProcess.script.end(startScript(options, grouped))
+  parkedProcess.filter.end(options.filter)
+  parkedProcess.arguments.end(`${bwrapArguments(job, options.paths).join("\0")}\0`)
   const watch = watchRun({
     limits: job.limits,
-    ...(grouped ? { cpuMs: () => seat.group?.cpuMs() } : {}),
-    processes: () => processesOf(seat),
+    ...(grouped ? { cpuMs: () => parkedProcess.group?.cpuMs() } : {}),
+    processes: () => processesOf(parkedProcess),
     layers,
     cancel: options.cancel,
     stop,
   })
   options.started()
   try {
-    const exit = await Promise.race([seat.exited, late.promise])
+    const exit = await Promise.race([parkedProcess.exited, late.promise])
     endNamespace()
-    const tree = exit === "late" ? { gone: false } : await treeGone(seat, status.childPid)
+    const tree = exit === "late" ? { gone: false } : await treeGone(parkedProcess, status.childPid)
     watch.end()
     // The end of a process may be heard of before its last words.
     if (tree.gone) await status.ended
     const wallMs = Number(process.hrtime.bigint() - began) / 1e6
-    const usage = seat.group?.usage()
+    const usage = parkedProcess.group?.usage()
     if (exit === "late" || !tree.gone) return { ending: stopped ?? unseen, wallMs, usage, settled: false }
     const disk = await layers.usage()
     const ending = stopped ?? endingOf({ exit, status, usage, cpuMs: usage?.cpuMs ?? tree.cpuMs, shape, job, disk })

@@ -1,8 +1,8 @@
 /**
- * Listeners inside a seat's network namespace, handed to the host as handles.
+ * Listeners inside a parked process's network namespace, handed to the host as handles.
  *
  * Guarantees: the launcher keeps none of them; what a call does not want is closed by the host before the call's
- * program starts. The usual ones are handed over while a seat is parked, because each handle costs a round trip.
+ * program starts. The usual ones are handed over while a parked process is parked, because each handle costs a round trip.
  */
 import { createSocket, type Socket as UdpSocket } from "node:dgram"
 import { createServer, type Server } from "node:net"

@@ -1,8 +1,8 @@
 /**
- * One control group per seat, on cgroup v1 or v2, or none where this process may not make any.
+ * One control group per parked process, on cgroup v1 or v2, or none where this process may not make any.
  *
- * Guarantees: a seat's process is in its group before anything untrusted starts; limits are written before the
- * tool runs; removing a seat removes its group. Groups of hosts that died are swept by name at start.
+ * Guarantees: a parked process's process is in its group before anything untrusted starts; limits are written before the
+ * tool runs; removing a parked process removes its group. Groups of hosts that died are swept by name at start.
  * Assumes: the caller writes limits only after `join` resolved. Joining can take ten milliseconds (a kernel
  * grace period), so it is asynchronous and belongs before the call.
  */

@@ -18,7 +18,12 @@ import { createServer, type RequestListener } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Channel } from "../../../src/sandbox/backend.ts"
-import { type ImageArchive, imageArchive, type LayerEntry, layerOf } from "../../../src/sandbox/docker/image-archive.ts"
+import {
+  type ImageArchive,
+  imageArchive,
+  type LayerEntry,
+  layerOf,
+} from "../../../src/sandbox/docker/images/image-archive.ts"
 
 const programs = [
   "sh",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import type { ParkedContainer } from "../../../src/sandbox/docker/parked.ts"
-import { DEFAULT_BUDGET, type Kind, Pool, type PoolBudget } from "../../../src/sandbox/docker/pool.ts"
+import type { ParkedContainer } from "../../../src/sandbox/docker/container/parked.ts"
+import { DEFAULT_BUDGET, type Kind, Pool, type PoolBudget } from "../../../src/sandbox/docker/container/pool.ts"
 
 /** Containers that cost nothing, and a count of what is there and what is starting. */
 const world = () => {

@@ -8,7 +8,7 @@ import {
   type DockerBackend,
   type DockerBackendOptions,
 } from "../../../src/sandbox/docker/backend.ts"
-import { openEngine } from "../../../src/sandbox/docker/engine.ts"
+import { openEngine } from "../../../src/sandbox/docker/engine/engine.ts"
 import { prepareFor, type Readied } from "../../support/sealed.ts"
 
 export const mebibyte = 2 ** 20

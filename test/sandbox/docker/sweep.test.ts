@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
 import { noRoot, testNeeding } from "../../support/needing.ts"
-import { sweepGrounds } from "../../../src/sandbox/docker/ground.ts"
+import { sweepWorkFolders } from "../../../src/sandbox/docker/work-folder.ts"
 import { mount, umount } from "../../../src/linux/syscalls.ts"
 import { openFolder, openWorld } from "../../e2e/host-world.ts"
 import { acquireEngine } from "../../support/docker-engine.ts"
@@ -34,12 +34,12 @@ describe("a sweep of dead hosts' folders", () => {
     mkdirSync(foreign, { recursive: true })
     mount(precious, foreign, null, 4096, null)
     try {
-      expect(sweepGrounds(parent)).toEqual([dead(1), dead(2), dead(3)])
+      expect(sweepWorkFolders(parent)).toEqual([dead(1), dead(2), dead(3)])
       expect(existsSync(join(foreign, "file"))).toBe(true)
       expect(readFileSync(join(precious, "file"), "utf8")).toBe("keep")
     } finally {
       umount(foreign)
-      expect(sweepGrounds(parent)).toEqual([dead(4)])
+      expect(sweepWorkFolders(parent)).toEqual([dead(4)])
       rmSync(folder, { recursive: true, force: true })
     }
   })

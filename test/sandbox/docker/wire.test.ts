@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { bridgeCalls, encodeJob, parseStatus } from "../../../src/sandbox/docker/job-wire.ts"
+import { bridgeCalls, encodeJob, parseStatus } from "../../../src/sandbox/docker/container/job-wire.ts"
 
 /** The bridge's own reading of a job, in its own language. */
 const reader = `

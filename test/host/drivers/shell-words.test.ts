@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { splitWords } from "../../../src/host/drivers/words.ts"
+import { splitWords } from "../../../src/host/drivers/shell-words.ts"
 
 const env = { HOME: "/home/x", KUBECONFIG: "/k c", EMPTY: "" }
 const split = (text: string): readonly string[] | string => {

@@ -6,9 +6,9 @@
  * Nothing of a call is in it: arguments, environment and input go in band, so `docker inspect` shows no secret.
  */
 import type { ContainerCreateOptions } from "dockerode"
-import type { Executables, SandboxShape } from "../backend.ts"
-import type { Outcome } from "./engine.ts"
-import { presentMasks, readOnlyInside } from "../proc-masks.ts"
+import type { Executables, SandboxShape } from "../../backend.ts"
+import type { Outcome } from "../engine/engine.ts"
+import { presentMasks, readOnlyInside } from "../../proc-masks.ts"
 import { bridgeCalls } from "./job-wire.ts"
 
 export const insideHome = "/home/tool"

@@ -11,8 +11,8 @@ import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { fileURLToPath } from "node:url"
 import { pack } from "tar-stream"
-import type { UserBlock } from "../identities.ts"
-import type { Engine, Outcome, Progress } from "./engine.ts"
+import type { UserBlock } from "../../identities.ts"
+import type { Engine, Outcome, Progress } from "../engine/engine.ts"
 
 const PUBLIC_BASE = "debian:bookworm-slim"
 /** What `scripts/docker-base.mjs` loads. */

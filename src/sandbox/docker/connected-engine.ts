@@ -1,5 +1,5 @@
 /**
- * What all calls of one host share at an engine: the connection, the ground, the images, the bridge's code.
+ * What all calls of one host share at an engine: the connection, the work folder, the images, the bridge's code.
  *
  * Guarantees: opening it removes what hosts of this data folder that died left behind (containers and mounts) and
  * nothing else; an engine or machine that cannot enforce a profile is refused with its cause. Disposing leaves
@@ -16,23 +16,23 @@ import { currentNetwork } from "../network/netns.ts"
 import { OwnerMaps } from "../layers/overlay.ts"
 import { provePlace } from "../layers/prove-place.ts"
 import { type LayerPlace, openLayerStore } from "../layers/store.ts"
-import { type ContainerRoot, LABEL, type RootMaker } from "./container-spec.ts"
-import { discoverEngine, type Endpoint, parseHost } from "./discovery.ts"
-import { type Engine, type EngineInfo, openEngine, type Outcome } from "./engine.ts"
-import { type EngineWatch, watchEngine } from "./engine-watch.ts"
-import { type Ground, hostLives, openGround, sweepGrounds } from "./ground.ts"
-import type { ServeBuild } from "./builder-network.ts"
-import { imageRoots } from "./image-root.ts"
-import type { DriverLayer } from "./images.ts"
-import { hostRoots, rootKey } from "./host-root.ts"
-import { seccompProfile } from "./seccomp-json.ts"
-import { Removals } from "./removals.ts"
+import { type ContainerRoot, LABEL, type RootMaker } from "./container/container-spec.ts"
+import { discoverEngine, type Endpoint, parseHost } from "./engine/discovery.ts"
+import { type Engine, type EngineInfo, openEngine, type Outcome } from "./engine/engine.ts"
+import { type EngineWatch, watchEngine } from "./engine/engine-watch.ts"
+import { type WorkFolder, hostLives, openWorkFolder, sweepWorkFolders } from "./work-folder.ts"
+import type { ServeBuild } from "./images/builder-network.ts"
+import { imageRoots } from "./images/image-root.ts"
+import type { DriverLayer } from "./images/images.ts"
+import { hostRoots, rootKey } from "./images/host-root.ts"
+import { seccompProfile } from "./container/seccomp-json.ts"
+import { Removals } from "./engine/removals.ts"
 
-export interface Station {
+export interface ConnectedEngine {
   readonly engine: Engine
   readonly info: EngineInfo
   readonly removals: Removals
-  readonly ground: Ground
+  readonly workFolder: WorkFolder
   readonly owners: OwnerMaps
   readonly layers: LayerPlace
   readonly watch: EngineWatch
@@ -61,7 +61,7 @@ export interface RootOptions {
   /** serves the one way out of a layer's build: registries only */
   readonly serveBuild?: ServeBuild
 }
-export interface StationOptions extends RootOptions {
+export interface ConnectedEngineOptions extends RootOptions {
   readonly data: string
   readonly engine?: string | Endpoint
   readonly progress?: (line: string) => void
@@ -129,7 +129,7 @@ const reapOrphans = async (engine: Engine, data: string): Promise<void> => {
   )
 }
 
-export const openStation = async (options: StationOptions): Promise<Station | Unavailable> => {
+export const connectEngine = async (options: ConnectedEngineOptions): Promise<ConnectedEngine | Unavailable> => {
   if (process.getuid?.() !== 0)
     return refuse(
       "engine-host-root",
@@ -152,8 +152,8 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
   mkdirSync(parent, { recursive: true, mode: 0o700 })
   const data = createHash("sha256").update(realpathSync(options.data)).digest("hex").slice(0, 24)
   await reapOrphans(engine, data)
-  sweepGrounds(realpathSync(parent))
-  const ground = openGround(realpathSync(parent))
+  sweepWorkFolders(realpathSync(parent))
+  const workFolder = openWorkFolder(realpathSync(parent))
   const layers = openLayerStore(realpathSync(options.data))
   const homeNetwork = currentNetwork()
   const held = holdUsers()
@@ -163,8 +163,8 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
   const architecture = info.architecture === "aarch64" || info.architecture === "arm64" ? "arm64" : "x64"
   let seccomp = JSON.stringify(seccompProfile(architecture))
   if (info.product === "podman") {
-    makeFile(join(ground.dir, "seccomp.json"), seccomp, 0o444)
-    seccomp = join(ground.dir, "seccomp.json")
+    makeFile(join(workFolder.dir, "seccomp.json"), seccomp, 0o444)
+    seccomp = join(workFolder.dir, "seccomp.json")
   }
   const roots = new Map<string, Promise<Outcome<ContainerRoot>>>()
 
@@ -175,12 +175,12 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
       product: info.product,
       builder: {
         removals,
-        host: ground.host,
+        host: workFolder.host,
         data,
         homeNetwork,
         ...(options.serveBuild === undefined ? {} : { serve: options.serveBuild }),
       },
-      codeDir: ground.dir,
+      codeDir: workFolder.dir,
       users: held,
       progress,
       ...(options.base === undefined ? {} : { base: options.base }),
@@ -191,7 +191,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
     rootfs === "host"
       ? hostRoots({
           engine,
-          dir: ground.dir,
+          dir: workFolder.dir,
           users: held,
           architecture: architecture === "arm64" ? "arm64" : "amd64",
           progress,
@@ -201,7 +201,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
     engine,
     info,
     removals,
-    ground,
+    workFolder,
     owners,
     layers: provePlace(layers.place, true),
     watch,
@@ -240,7 +240,7 @@ export const openStation = async (options: StationOptions): Promise<Station | Un
       await owners.dispose()
       closeSync(homeNetwork)
       held.release()
-      ground.dispose()
+      workFolder.dispose()
       await layers.dispose()
     },
   }

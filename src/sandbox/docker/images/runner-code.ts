@@ -1,7 +1,7 @@
 /** The bridge as a folder that a container can start from: the interpreter and its text, nothing else. */
 import { realpathSync } from "node:fs"
 import { join } from "node:path"
-import { copyFile, makeFolder } from "../exact-modes.ts"
+import { copyFile, makeFolder } from "../../exact-modes.ts"
 import { runnerText } from "./images.ts"
 
 export const hostInterpreter = "/usr/bin/perl"

@@ -1,12 +1,12 @@
 import { mkdirSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, it } from "vitest"
-import { openEngine } from "../../../src/sandbox/docker/engine.ts"
-import { acquireEngine } from "../../support/docker-engine.ts"
-import { greedy, isSated, modest } from "../greedy.ts"
-import { engineSuite } from "./engine-suite.ts"
-import { shapeOf } from "../../../src/sandbox/profile.ts"
-import { leftovers, openPlace, profileOf } from "./support.ts"
+import { openEngine } from "../../../../src/sandbox/docker/engine/engine.ts"
+import { acquireEngine } from "../../../support/docker-engine.ts"
+import { greedy, isSated, modest } from "../../greedy.ts"
+import { engineSuite } from "../engine-suite.ts"
+import { shapeOf } from "../../../../src/sandbox/profile.ts"
+import { leftovers, openPlace, profileOf } from "../support.ts"
 
 const engine = await acquireEngine()
 const socket = engine.ok ? engine.socket : ""

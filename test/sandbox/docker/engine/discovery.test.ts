@@ -5,7 +5,7 @@ import { createServer, type Server } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import { contextHost, discoverEngine, parseHost } from "../../../src/sandbox/docker/discovery.ts"
+import { contextHost, discoverEngine, parseHost } from "../../../../src/sandbox/docker/engine/discovery.ts"
 
 let home: string
 let servers: Server[] = []

@@ -7,15 +7,15 @@
  */
 import { renameSync } from "node:fs"
 import { join } from "node:path"
-import { copyFile, makeFile, makeFolders } from "../exact-modes.ts"
-import type { Executables } from "../backend.ts"
-import type { UserBlock } from "../identities.ts"
-import { showVeiled } from "../roots/root-view.ts"
+import { copyFile, makeFile, makeFolders } from "../../exact-modes.ts"
+import type { Executables } from "../../backend.ts"
+import type { UserBlock } from "../../identities.ts"
+import { showVeiled } from "../../roots/root-view.ts"
 import { type BuilderNetworkOptions, withBuilderNetwork } from "./builder-network.ts"
-import { type ContainerRoot, LABEL, type RootMaker } from "./container-spec.ts"
-import type { ContainerId, Engine, Outcome, Progress } from "./engine.ts"
-import { onlyFile } from "./only-file.ts"
-import type { Removals } from "./removals.ts"
+import { type ContainerRoot, LABEL, type RootMaker } from "../container/container-spec.ts"
+import type { ContainerId, Engine, Outcome, Progress } from "../engine/engine.ts"
+import { onlyFile } from "../engine/only-file.ts"
+import type { Removals } from "../engine/removals.ts"
 import { type DriverLayer, ensureLayer, ensureRunner, ensureView, runnerText } from "./images.ts"
 
 export interface ImageRootOptions {

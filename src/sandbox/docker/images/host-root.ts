@@ -3,19 +3,19 @@
  *
  * Guarantees: a view is made once per set of executables and holds no data of a call; the image below it is empty
  * but for mount points and the host's top-level links, and its id follows from that content.
- * Assumes: root, below a ground (the engine must see the mounts).
+ * Assumes: root, below a work folder (the engine must see the mounts).
  */
 import { createHash } from "node:crypto"
 import { existsSync, lstatSync, readdirSync, readlinkSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Readable } from "node:stream"
-import { makeFile } from "../exact-modes.ts"
-import type { Executables } from "../backend.ts"
-import type { UserBlock } from "../identities.ts"
-import { buildRootView } from "../roots/root-view.ts"
-import type { ContainerRoot, RootMaker } from "./container-spec.ts"
-import type { Engine, Outcome, Progress } from "./engine.ts"
-import { unmountBelow } from "./ground.ts"
+import { makeFile } from "../../exact-modes.ts"
+import type { Executables } from "../../backend.ts"
+import type { UserBlock } from "../../identities.ts"
+import { buildRootView } from "../../roots/root-view.ts"
+import type { ContainerRoot, RootMaker } from "../container/container-spec.ts"
+import type { Engine, Outcome, Progress } from "../engine/engine.ts"
+import { unmountBelow } from "../work-folder.ts"
 import { type ImageArchive, imageArchive, type LayerEntry, layerOf } from "./image-archive.ts"
 import { hostInterpreter, openRunnerCode } from "./runner-code.ts"
 
@@ -84,7 +84,7 @@ const emptyImage = async (root: HostRoot, architecture: "amd64" | "arm64"): Prom
 
 export interface HostRootOptions {
   readonly engine: Engine
-  /** where views and the bridge's code are made, on the ground */
+  /** where views and the bridge's code are made, on the work folder */
   readonly dir: string
   readonly users: UserBlock
   readonly architecture: "amd64" | "arm64"

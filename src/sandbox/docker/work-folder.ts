@@ -2,7 +2,7 @@
  * The folder that this host's containers are given parts of: one shared tmpfs, so that what is mounted in it later
  * appears in containers that already run.
  *
- * Guarantees: everything below is in memory and goes with one unmount; grounds of hosts that died are swept by
+ * Guarantees: everything below is in memory and goes with one unmount; work folders of hosts that died are swept by
  * name at start, which tolerates whatever it finds and crosses no mount. Nothing here is visible to a container but what
  * it was given.
  * Assumes: root, in the mount namespace that the engine sees.
@@ -16,7 +16,7 @@ import { fromBuffer } from "../effects/names.ts"
 import { MNT_DETACH, MS, mount, umount } from "../../linux/syscalls.ts"
 import { mountsBelow } from "../layers/overlay.ts"
 
-export interface Ground {
+export interface WorkFolder {
   /** names this host in labels and paths: process id and start time */
   readonly host: string
   readonly dir: string
@@ -52,8 +52,8 @@ export const unmountBelow = (dir: string): void => {
     }
   }
 }
-/** A ground is a mount of ours, so all mounts below it are; without it, what is mounted there is somebody else's. */
-const unmountGround = (dir: string): void => {
+/** A work folder is a mount of ours, so all mounts below it are; without it, what is mounted there is somebody else's. */
+const unmountWorkFolder = (dir: string): void => {
   const isMounted = readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")
     .some((line) => line.split(" ")[4] === dir)
@@ -62,11 +62,11 @@ const unmountGround = (dir: string): void => {
   umount(dir, MNT_DETACH)
 }
 
-/** Whatever a ground left on disk goes, as far as no mount is in the way: what is mounted there is never looked into. */
+/** Whatever a work folder left on disk goes, as far as no mount is in the way: what is mounted there is never looked into. */
 const clear = (parent: string, name: string): boolean => {
   const root = openRoot(parent)
   try {
-    unmountGround(join(parent, name))
+    unmountWorkFolder(join(parent, name))
     removeTree(root, fromBuffer(Buffer.from(name)))
     return true
   } catch {
@@ -78,7 +78,7 @@ const clear = (parent: string, name: string): boolean => {
 }
 
 /** Hosts of this data folder that are no more and whose remains are gone when this returns. */
-export const sweepGrounds = (parent: string): readonly string[] =>
+export const sweepWorkFolders = (parent: string): readonly string[] =>
   readdirSync(parent)
     .filter((name) => HOST.test(name) && !hostLives(name))
     .filter((name) => clear(parent, name))
@@ -99,7 +99,7 @@ const makeOwn = (parent: string): string => {
 
 const GROUND_BYTES = 64 * 1024 * 1024
 
-export const openGround = (parent: string): Ground => {
+export const openWorkFolder = (parent: string): WorkFolder => {
   const host = makeOwn(parent)
   const dir = join(parent, host)
   mount("tmpfs", dir, "tmpfs", MS.NOSUID | MS.NODEV, `size=${GROUND_BYTES},mode=0711`)

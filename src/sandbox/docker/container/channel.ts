@@ -2,8 +2,8 @@
 import { createSocket, type Socket as UdpSocket } from "node:dgram"
 import { once } from "node:events"
 import { createServer, type Server } from "node:net"
-import type { Channel, NetworkChannelSpec } from "../backend.ts"
-import type { NetworkNamespace } from "../network/netns.ts"
+import type { Channel, NetworkChannelSpec } from "../../backend.ts"
+import type { NetworkNamespace } from "../../network/netns.ts"
 
 export interface OpenChannel {
   readonly channel: Channel | "none"

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { afterEach, expect, test } from "vitest"
 import { launch } from "../../../src/sandbox/namespace/launch.ts"
-import { type HandOver, Seats } from "../../../src/sandbox/namespace/seats.ts"
+import { type HandOver, ParkedProcesses } from "../../../src/sandbox/namespace/parked-processes.ts"
 import { usualRoles } from "../../../src/sandbox/network/listeners.ts"
 import { currentNetwork } from "../../../src/sandbox/network/netns.ts"
 import { findGroups } from "../../../src/sandbox/process/cgroup.ts"
@@ -14,21 +14,27 @@ const groups = findGroups({ mountinfo: "", selfCgroup: "", hostPid: process.pid,
 describeNeeding("seats that are kept ready", noRoot, () => {
   const taken: Disposable[] = []
   afterEach(() => {
-    for (const seat of taken.splice(0)) seat[Symbol.dispose]()
+    for (const parkedProcess of taken.splice(0)) parkedProcess[Symbol.dispose]()
   })
-  const open = (handOver: HandOver): { seats: Seats; gone: number[] } => {
+  const open = (handOver: HandOver): { parkedProcesses: ParkedProcesses; gone: number[] } => {
     const gone: number[] = []
     const homeNetwork = currentNetwork()
-    const seats = new Seats({ groups, homeNetwork, users: undefined, handOver, gone: (seat) => gone.push(seat) })
-    return { seats, gone }
+    const parkedProcesses = new ParkedProcesses({
+      groups,
+      homeNetwork,
+      users: undefined,
+      handOver,
+      gone: (parkedProcess) => gone.push(parkedProcess),
+    })
+    return { parkedProcesses, gone }
   }
 
   test("one that could not be made fails no call: the next one is taken", async () => {
-    const { seats, gone } = open(async (seat) => {
-      if (seat <= 2) throw new Error("the host did not take it")
+    const { parkedProcesses, gone } = open(async (parkedProcess) => {
+      if (parkedProcess <= 2) throw new Error("the host did not take it")
     })
-    seats.park()
-    const offered = await seats.take([], [])
+    parkedProcesses.park()
+    const offered = await parkedProcesses.take([], [])
     taken.push(offered)
     expect(offered.number).toBe(3)
     expect(gone).toEqual([1, 2])
@@ -36,18 +42,20 @@ describeNeeding("seats that are kept ready", noRoot, () => {
 
   test("those that died while they waited are not given out, and their handles are told to be of no use", async () => {
     const handed = new Map<number, number>()
-    const { seats, gone } = open(async (seat) => void handed.set(seat, (handed.get(seat) ?? 0) + 1))
+    const { parkedProcesses, gone } = open(
+      async (parkedProcess) => void handed.set(parkedProcess, (handed.get(parkedProcess) ?? 0) + 1),
+    )
     const parkedShells = (): number[] =>
       descendants(process.pid)
         .map(({ pid }) => pid)
         .filter((pid) => commandOf(pid) === "/bin/sh\0-s\0")
-    seats.park()
+    parkedProcesses.park()
     const handles = usualRoles.length + 3
-    await until(() => handed.get(1) === handles && handed.get(2) === handles, "two seats wait")
+    await until(() => handed.get(1) === handles && handed.get(2) === handles, "two parked processes wait")
     const waiting = parkedShells()
     for (const pid of waiting) process.kill(pid, "SIGKILL")
     await until(() => !waiting.some((pid) => existsSync(`/proc/${pid}`)), "they are gone, and that was noticed")
-    const offered = await seats.take([], [])
+    const offered = await parkedProcesses.take([], [])
     taken.push(offered)
     expect(offered.number).toBe(3)
     expect(gone).toEqual([1, 2])

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { type JsonRule, seccompProfile } from "../../../src/sandbox/docker/seccomp-json.ts"
-import { rulesFor } from "../../../src/sandbox/seccomp/rules.ts"
+import { type JsonRule, seccompProfile } from "../../../../src/sandbox/docker/container/seccomp-json.ts"
+import { rulesFor } from "../../../../src/sandbox/seccomp/rules.ts"
 
 const profile = seccompProfile("x64")
 /** As runc reads it: conditions on one argument index are alternatives; across indexes all must hold. */

@@ -4,13 +4,13 @@
  * Guarantees: build steps reach what the host's proxy lets them reach and nothing else; the namespace and its
  * container are gone when the build is over. A build that failed after it was refused a host names that host.
  */
-import type { Channel } from "../backend.ts"
-import { adoptNetwork } from "../network/netns.ts"
-import { openChannel } from "./channel.ts"
-import { LABEL } from "./container-spec.ts"
-import type { Engine, Outcome } from "./engine.ts"
+import type { Channel } from "../../backend.ts"
+import { adoptNetwork } from "../../network/netns.ts"
+import { openChannel } from "../container/channel.ts"
+import { LABEL } from "../container/container-spec.ts"
+import type { Engine, Outcome } from "../engine/engine.ts"
 import { BUILD_PROXY_PORT } from "./images.ts"
-import type { Removals } from "./removals.ts"
+import type { Removals } from "../engine/removals.ts"
 
 export interface BuildService extends AsyncDisposable {
   /** what the build asked for and was not let reach, as `host:port` */

@@ -7,7 +7,7 @@
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { type GroupUsage, limitSockets } from "../process/cgroup.ts"
+import { type GroupUsage, limitSockets } from "../../process/cgroup.ts"
 
 export interface ContainerGroup {
   /** does the group's path name the container: proof that this engine is on this machine */

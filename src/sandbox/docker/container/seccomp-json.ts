@@ -6,7 +6,7 @@
  * loads the same table in full, compiled by `seccomp/bpf.ts`, right before the program starts. Pure.
  * Does not: forbid child processes, since process 1 must start the program.
  */
-import { type ArgumentTest, type Refusal, type Rule, rulesFor } from "../seccomp/rules.ts"
+import { type ArgumentTest, type Refusal, type Rule, rulesFor } from "../../seccomp/rules.ts"
 
 interface JsonArgument {
   readonly index: number

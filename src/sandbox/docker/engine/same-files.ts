@@ -9,9 +9,9 @@
 import { randomBytes } from "node:crypto"
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { insideBridge, LABEL } from "./container-spec.ts"
+import { insideBridge, LABEL } from "../container/container-spec.ts"
 import type { ContainerId, Engine, EngineFailure, Outcome } from "./engine.ts"
-import type { Ground } from "./ground.ts"
+import type { WorkFolder } from "../work-folder.ts"
 import { onlyFile } from "./only-file.ts"
 import type { Removals } from "./removals.ts"
 
@@ -19,7 +19,7 @@ export interface MarkerOptions {
   readonly engine: Engine
   readonly product: "docker" | "podman"
   readonly removals: Removals
-  readonly ground: Ground
+  readonly workFolder: WorkFolder
   /** any image that the engine has; nothing in it is run */
   readonly image: string
   readonly data: string
@@ -29,13 +29,13 @@ export interface MarkerOptions {
 const ABSENT = /bind source path does not exist|no such file or directory|statfs/i
 
 const create = (
-  { engine, product, ground, image, data }: MarkerOptions,
+  { engine, product, workFolder, image, data }: MarkerOptions,
   folder: string,
 ): Promise<Outcome<ContainerId>> =>
   engine.create({
     Image: image,
     Cmd: ["/"],
-    Labels: { [LABEL.host]: ground.host, [LABEL.slot]: "marker", [LABEL.data]: data },
+    Labels: { [LABEL.host]: workFolder.host, [LABEL.slot]: "marker", [LABEL.data]: data },
     HostConfig: {
       NetworkMode: "none",
       ...(product === "podman"
@@ -60,7 +60,7 @@ const readBack = async (options: MarkerOptions, folder: string): Promise<string 
 /** `unknown`: the engine had another reason not to tell. */
 export const engineSeesOurFiles = async (options: MarkerOptions): Promise<"yes" | "no" | "unknown"> => {
   const marker = randomBytes(16).toString("hex")
-  const folder = join(options.ground.dir, `marker-${marker}`)
+  const folder = join(options.workFolder.dir, `marker-${marker}`)
   mkdirSync(folder, { mode: 0o755 })
   writeFileSync(join(folder, "marker"), marker, { mode: 0o444 })
   try {

@@ -6,14 +6,14 @@
  */
 import { rmSync } from "node:fs"
 import { join } from "node:path"
-import { makeFile, makeFolder } from "../exact-modes.ts"
-import { MNT_DETACH, MS, mount, umount } from "../../linux/syscalls.ts"
-import { unmountBelow } from "./ground.ts"
+import { makeFile, makeFolder } from "../../exact-modes.ts"
+import { MNT_DETACH, MS, mount, umount } from "../../../linux/syscalls.ts"
+import { unmountBelow } from "../work-folder.ts"
 
 const LATE = ["workspace", "home", "tmp", "shm"] as const
 export type LatePlace = (typeof LATE)[number]
 
-export interface Berth {
+export interface ContainerMounts {
   readonly path: string
   readonly pipes: string
   readonly bridge: string
@@ -36,7 +36,7 @@ export interface Berth {
 const bind = (source: string, target: string): void => mount(source, target, null, MS.BIND, null)
 
 /** `code`: the folder with the bridge's interpreter and text. */
-export const openBerth = (path: string, code: string): Berth => {
+export const openContainerMounts = (path: string, code: string): ContainerMounts => {
   const at = (...names: string[]): string => join(path, ...names)
   for (const folder of ["pipes", "slot-parent", "empty", "bridge", "bridge/code", "bridge/pipes", ...LATE])
     makeFolder(at(folder))

@@ -6,24 +6,30 @@
  * bridge sees its pipes end and the container ends itself.
  */
 import { closeSync } from "node:fs"
-import type { SandboxShape } from "../backend.ts"
-import type { Users } from "../identities.ts"
-import { adoptNetwork, type NetworkNamespace } from "../network/netns.ts"
-import { pidfdKill, pidfdOpen } from "../../linux/syscalls.ts"
-import { type Berth, openBerth } from "./berth.ts"
+import type { SandboxShape } from "../../backend.ts"
+import type { Users } from "../../identities.ts"
+import { adoptNetwork, type NetworkNamespace } from "../../network/netns.ts"
+import { pidfdKill, pidfdOpen } from "../../../linux/syscalls.ts"
+import { type ContainerMounts, openContainerMounts } from "./container-mounts.ts"
 import { type ContainerGroup, openContainerGroup } from "./container-group.ts"
 import { type ContainerRoot, containerOptions, LABEL } from "./container-spec.ts"
-import { type ContainerId, type Engine, type EngineFailure, type EngineInfo, parseContainerId } from "./engine.ts"
-import { type Ground, startTime } from "./ground.ts"
+import {
+  type ContainerId,
+  type Engine,
+  type EngineFailure,
+  type EngineInfo,
+  parseContainerId,
+} from "../engine/engine.ts"
+import { type WorkFolder, startTime } from "../work-folder.ts"
 import { openPipes, type ReadyPipes } from "./pipes.ts"
-import type { Removals } from "./removals.ts"
+import type { Removals } from "../engine/removals.ts"
 
 export interface ParkedContainer {
   readonly id: ContainerId
   readonly pid: number
   /** who its processes are */
   readonly user: number
-  readonly berth: Berth
+  readonly containerMounts: ContainerMounts
   readonly pipes: ReadyPipes
   readonly group: ContainerGroup
   readonly network: NetworkNamespace
@@ -37,7 +43,7 @@ export interface ParkOptions {
   readonly engine: Engine
   readonly info: EngineInfo
   readonly removals: Removals
-  readonly ground: Ground
+  readonly workFolder: WorkFolder
   readonly shape: SandboxShape
   readonly root: ContainerRoot
   readonly users: Users
@@ -58,9 +64,9 @@ const READY_WITHIN_MS = 30_000
 export const park = async (
   options: ParkOptions,
 ): Promise<{ readonly ok: true; readonly parked: ParkedContainer } | ParkFailure> => {
-  const { engine, removals, ground, shape } = options
-  const { name: number, path } = ground.fresh()
-  const name = parseContainerId(`caisson-${ground.host}-${number}`)
+  const { engine, removals, workFolder, shape } = options
+  const { name: number, path } = workFolder.fresh()
+  const name = parseContainerId(`caisson-${workFolder.host}-${number}`)
   if (name === undefined) throw new Error("a container name that the engine would refuse")
   const undo: (() => unknown)[] = []
   const giveUp = async <T>(failure: T): Promise<T> => {
@@ -70,21 +76,21 @@ export const park = async (
   const lease = options.users.take()
   undo.push(() => lease.release())
   const user = lease.identity.uid
-  const berth = openBerth(path, options.root.code)
-  undo.push(() => berth.dispose())
-  const pipes = openPipes(berth.pipes, user)
+  const containerMounts = openContainerMounts(path, options.root.code)
+  undo.push(() => containerMounts.dispose())
+  const pipes = openPipes(containerMounts.pipes, user)
   undo.push(() => pipes.close())
   const created = await engine.create(
     containerOptions(shape, {
       product: options.info.product,
       image: options.root.image,
       name,
-      labels: { [LABEL.host]: ground.host, [LABEL.slot]: number, [LABEL.data]: options.data },
+      labels: { [LABEL.host]: workFolder.host, [LABEL.slot]: number, [LABEL.data]: options.data },
       user,
       architecture: options.architecture,
       seccomp: options.seccomp,
       usernsRemap: options.usernsRemap,
-      places: { bridge: berth.bridge, ...berth.places, root: options.root.folders },
+      places: { bridge: containerMounts.bridge, ...containerMounts.places, root: options.root.folders },
     }),
   )
   if (!created.ok) {
@@ -130,7 +136,7 @@ export const park = async (
   undo.push(() => ready.close())
   let network: NetworkNamespace
   try {
-    berth.detachBridge()
+    containerMounts.detachBridge()
     network = adoptNetwork(options.homeNetwork, `/proc/${pid}/ns/net`)
   } catch (error) {
     return giveUp({
@@ -150,9 +156,9 @@ export const park = async (
     network.close()
     kill()
     closeSync(first)
-    berth.dispose()
+    containerMounts.dispose()
     await removals.remove(id)
     lease.release()
   }
-  return { ok: true, parked: { id, pid, user, berth, pipes: ready, group, network, alive, kill, dispose } }
+  return { ok: true, parked: { id, pid, user, containerMounts, pipes: ready, group, network, alive, kill, dispose } }
 }

@@ -5,12 +5,17 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Readable } from "node:stream"
 import { afterEach, describe, expect, it } from "vitest"
-import { groupFolders } from "../../../src/sandbox/docker/container-group.ts"
-import { type ContainerId, type Engine, openEngine, parseContainerId } from "../../../src/sandbox/docker/engine.ts"
-import { watchEngine } from "../../../src/sandbox/docker/engine-watch.ts"
-import { imageArchive, layerOf } from "../../../src/sandbox/docker/image-archive.ts"
-import { Removals } from "../../../src/sandbox/docker/removals.ts"
-import { engineTrouble } from "../../../src/sandbox/docker/station.ts"
+import { groupFolders } from "../../../../src/sandbox/docker/container/container-group.ts"
+import {
+  type ContainerId,
+  type Engine,
+  openEngine,
+  parseContainerId,
+} from "../../../../src/sandbox/docker/engine/engine.ts"
+import { watchEngine } from "../../../../src/sandbox/docker/engine/engine-watch.ts"
+import { imageArchive, layerOf } from "../../../../src/sandbox/docker/images/image-archive.ts"
+import { Removals } from "../../../../src/sandbox/docker/engine/removals.ts"
+import { engineTrouble } from "../../../../src/sandbox/docker/connected-engine.ts"
 
 const cleanups: (() => void)[] = []
 afterEach(() => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest"
-import { containerOptions, type ContainerPlan } from "../../../src/sandbox/docker/container-spec.ts"
-import { seccompProfile } from "../../../src/sandbox/docker/seccomp-json.ts"
-import { shapeOf } from "../../../src/sandbox/profile.ts"
-import { profileOf } from "./support.ts"
+import { containerOptions, type ContainerPlan } from "../../../../src/sandbox/docker/container/container-spec.ts"
+import { seccompProfile } from "../../../../src/sandbox/docker/container/seccomp-json.ts"
+import { shapeOf } from "../../../../src/sandbox/profile.ts"
+import { profileOf } from "../support.ts"
 
 const plan: ContainerPlan = {
   product: "docker",

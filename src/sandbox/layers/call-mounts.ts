@@ -1,5 +1,5 @@
 /**
- * A slot: the call's own folder with its layers, its home and its scratch.
+ * A mounts: the call's own folder with its layers, its home and its scratch.
  *
  * Guarantees: everything the call can write is in this folder, on disk below the data folder, or in memory that the
  * call's own limit counts: `/dev/shm` always, the rest where the disk cannot hold layers. Nothing in it is executable, a
@@ -35,7 +35,7 @@ export interface LayerPaths {
   readonly files?: string
 }
 
-export interface Slot {
+export interface CallMounts {
   readonly workspace: Layer
   readonly home: Layer | undefined
   readonly paths: LayerPaths
@@ -51,8 +51,8 @@ export interface Slot {
   dispose(): void
 }
 
-export interface SlotOptions {
-  /** a path that is free, in a folder of the caller's; where the slot is mounted */
+export interface CallMountsOptions {
+  /** a path that is free, in a folder of the caller's; where the mounts is mounted */
   readonly at: string
   readonly place: LayerPlace
   readonly workspace: string
@@ -91,7 +91,7 @@ const closed = MS.NOSUID | MS.NODEV | MS.NOEXEC
 
 /** Mount points that count as entries there. */
 const OWN_ENTRIES = 16
-const mountMemory = (at: string, { job, memoryBytes }: SlotOptions): void => {
+const mountMemory = (at: string, { job, memoryBytes }: CallMountsOptions): void => {
   const { bytes, entries } = budgetOf(job.limits)
   const size = Math.min(bytes, memoryBytes)
   mount("tmpfs", at, "tmpfs", closed, `size=${size},nr_inodes=${entries + OWN_ENTRIES},mode=0755`)
@@ -101,7 +101,7 @@ interface Store {
   readonly folder: string
   remove(): void
 }
-/** Where the slot's layers are written to. */
+/** Where the mounts's layers are written to. */
 const openStore = (at: string, place: LayerPlace): Store => {
   if (place.kind === "memory") return { folder: at, remove: () => undefined }
   const name = randomUUID()
@@ -120,7 +120,7 @@ const openStore = (at: string, place: LayerPlace): Store => {
   return { folder, remove: () => removeLater(place.folder, name) }
 }
 
-export const openSlot = async (options: SlotOptions): Promise<Slot> => {
+export const openCallMounts = async (options: CallMountsOptions): Promise<CallMounts> => {
   const { at, place, workspace, job, identity, owners } = options
   const onDisk = place.kind === "disk"
   makeFolder(at)
@@ -133,7 +133,7 @@ export const openSlot = async (options: SlotOptions): Promise<Slot> => {
     rmdirSync(at)
     throw error
   }
-  // Placed by the host, so it counts for nothing and lies beside the slot.
+  // Placed by the host, so it counts for nothing and lies beside the mounts.
   const placed = `${at}.files`
   const layers: Pick<Layer, "unmount">[] = []
   let mounted = true

@@ -1,7 +1,7 @@
 /**
- * A seat: one parked process, already in its own network namespace and control group, waiting for a call.
+ * A parked process: one parked process, already in its own network namespace and control group, waiting for a call.
  *
- * Guarantees: a seat is used once; it becomes bubblewrap by `exec` when a call takes it, so what was prepared
+ * Guarantees: a parked process is used once; it becomes bubblewrap by `exec` when a call takes it, so what was prepared
  * holds for the sandbox; it dies with the launcher. It holds nothing of any call.
  */
 import { type ChildProcess, spawn } from "node:child_process"
@@ -26,7 +26,7 @@ export const descriptor = {
   filter: 9,
 } as const
 
-export interface Seat {
+export interface ParkedProcess {
   readonly process: ChildProcess
   readonly pid: number
   readonly script: Writable
@@ -42,7 +42,7 @@ export interface Seat {
   dispose(): void
 }
 
-export interface SeatOptions {
+export interface ParkOptions {
   readonly name: string
   readonly groups: Groups
   readonly homeNetwork: number
@@ -66,7 +66,7 @@ const openStream = (toolReads: boolean, identity: Identity | undefined): Stream 
   return { inside: toolReads ? read : write, outside }
 }
 
-export const takeSeat = async (options: SeatOptions): Promise<Seat> => {
+export const parkProcess = async (options: ParkOptions): Promise<ParkedProcess> => {
   const group = options.groups.version === "none" ? undefined : options.groups.create(options.name)
   const opened = new Map<StreamRole, Stream>()
   const closeAll = (): void => opened.forEach(({ outside }) => outside.destroy())
@@ -108,7 +108,7 @@ export const takeSeat = async (options: SeatOptions): Promise<Seat> => {
     }
     const pipe = (index: number): unknown => (child.stdio as readonly unknown[])[index]
     let disposed = false
-    const seat: Seat = {
+    const parkedProcess: ParkedProcess = {
       process: child,
       pid: child.pid,
       script: pipe(0) as Writable,
@@ -133,10 +133,10 @@ export const takeSeat = async (options: SeatOptions): Promise<Seat> => {
     try {
       await group?.join(child.pid)
     } catch (error) {
-      seat.dispose()
+      parkedProcess.dispose()
       throw error
     }
-    return seat
+    return parkedProcess
   } catch (error) {
     group?.remove()
     closeAll()
