@@ -11,7 +11,7 @@ interface Expiring {
   onExpired(callback: () => void): void
   off(callback: () => void): void
 }
-export interface Turnstile {
+interface Turnstile {
   enter(deadline: Expiring, client: string): boolean | Promise<boolean>
   leave(client: string): void
   /** Do the work when its turn has come, however long that takes. */

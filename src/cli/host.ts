@@ -20,7 +20,7 @@ export interface HostFlags {
 }
 
 /** What a command that answers with an envelope says of a host that cannot start: no call was made, so none is named. */
-export type StartFailed = (error: CallError) => void
+type StartFailed = (error: CallError) => void
 
 const tellStart = async (error: unknown, terminal: Terminal, failed: StartFailed | undefined): Promise<number> => {
   const { HostStartError } = await import("../host/start-error.ts")

@@ -10,7 +10,7 @@ import type { JsonObject, JsonValue } from "../manifest/types.ts"
 import { lineAndColumn, whereJsonBreaks } from "./json-position.ts"
 import { inline } from "./visible.ts"
 
-export type Given<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly message: string }
+type Given<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly message: string }
 
 const parse = (text: string, source: string): Given<JsonValue> => {
   try {

@@ -8,7 +8,7 @@
 const together = 200
 const signals = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const
 
-export interface Interrupt extends Disposable {
+interface Interrupt extends Disposable {
   readonly signal: AbortSignal
 }
 

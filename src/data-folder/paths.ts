@@ -27,7 +27,7 @@ export const auditLockFile = at("audit", ".lock")
 export const auditReserveFile = at("audit", ".reserve")
 
 /** what stays here when the evidence is taken along */
-export const keysFolder = at("keys")
+const keysFolder = at("keys")
 export const auditKeyFile = at("keys", "audit-ed25519.pem")
 /** a second copy of the signed head, which tells of evidence that is gone */
 export const auditAnchorFile = at("keys", "audit-head.json")

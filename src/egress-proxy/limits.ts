@@ -139,7 +139,7 @@ export const sandboxLimits: ProxyLimits = Object.freeze({
   resolving: 16,
 })
 
-export function connectionsFor(descriptors: number): number {
+function connectionsFor(descriptors: number): number {
   const ownDescriptors = 256
   return Math.max(16, Math.min(32_768, Math.floor((descriptors - ownDescriptors) / 2)))
 }

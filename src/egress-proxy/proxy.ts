@@ -96,7 +96,7 @@ export interface EgressProxy extends AsyncDisposable {
 }
 
 /** What only tests hand in: rules switched off, who owns an address, and a Node that has no bare connections. */
-export type ProxyInternals = Pick<CompileContext, "off" | "whose" | "ownNames"> & { readonly bare?: boolean }
+type ProxyInternals = Pick<CompileContext, "off" | "whose" | "ownNames"> & { readonly bare?: boolean }
 
 export async function createEgressProxy(options: EgressProxyOptions): Promise<EgressProxy> {
   return createProxyWith(options, {})

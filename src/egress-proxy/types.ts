@@ -59,7 +59,7 @@ export interface Verdict {
   readonly report?: string
 }
 
-export type ResolvedAddress = string | { readonly address: string }
+type ResolvedAddress = string | { readonly address: string }
 /** Addresses alone, or with the names that the asked one is an alias of, in order. */
 export type Resolved =
   | readonly ResolvedAddress[]

@@ -7,7 +7,7 @@
 import type { EgressBudgets } from "../egress-proxy/types.ts"
 import type { Limits } from "../sandbox/backend.ts"
 
-export interface HostLimit {
+interface HostLimit {
   readonly owner: string
   readonly value: number
   readonly at: string
@@ -17,7 +17,7 @@ const limit = (owner: string, value: number, at: string): HostLimit => Object.fr
 const MiB = 1024 * 1024
 
 /** What one call may use where neither contract, driver nor operator says otherwise. */
-export const callLimits = Object.freeze({
+const callLimits = Object.freeze({
   wallMs: limit("the contract's timeout_ms", 30_000, "the tree is killed; timeout"),
   memoryBytes: limit("the sandbox", 1024 * MiB, "the kernel kills the tree; limit_exceeded"),
   pids: limit("the sandbox", 256, "fork fails with EAGAIN; reported as a denial"),

@@ -1,7 +1,7 @@
 /** A key that an object of ours does not have, with the one that was probably meant. */
 import { nearest, shown } from "../manifest/values/diagnostics.ts"
 
-export interface UnknownKey {
+interface UnknownKey {
   readonly key: string
   /** after the name of what holds it */
   readonly message: string

@@ -15,7 +15,7 @@ import type {
 } from "./backend.ts"
 import { capture, type Capture } from "./process/capture.ts"
 
-export interface CollectOptions {
+interface CollectOptions {
   readonly stdin: Uint8Array
   /** bytes of stdout and of stderr kept, each */
   readonly outputBytes: number

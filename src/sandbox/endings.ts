@@ -45,7 +45,7 @@ export const diskNearlyFull: Ending = {
 }
 
 /** What the kernel counted and refused by the end of a call. */
-export interface Refused {
+interface Refused {
   readonly pids: number
   /** CPU time of the whole tree, where it is known */
   readonly cpuMs: number | undefined

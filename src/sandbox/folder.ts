@@ -68,7 +68,7 @@ export const openFolder = (path: string): OpenFolder => {
   }
 }
 
-export const isSameFolder = (a: FolderIdentity, b: FolderIdentity): boolean =>
+const isSameFolder = (a: FolderIdentity, b: FolderIdentity): boolean =>
   a.dev === b.dev && a.ino === b.ino && a.birthNs === b.birthNs
 
 /** After a reboot devices may be numbered anew; then path, inode and the instant of birth decide. */

@@ -6,7 +6,7 @@
 import type { ControlReport, SandboxProfile } from "./backend.ts"
 
 /** What a launcher found of control groups. */
-export interface GroupFacts {
+interface GroupFacts {
   readonly version: "v1" | "v2" | "none"
   /** what is missing, when `none` */
   readonly reason: string

@@ -25,7 +25,7 @@ export interface UserBlock {
   readonly first: number
   readonly count: number
 }
-export interface HeldBlock extends UserBlock {
+interface HeldBlock extends UserBlock {
   readonly own: boolean
   release(): void
 }

@@ -8,7 +8,7 @@
 import { lstatSync } from "node:fs"
 
 /** Empty inside. */
-export const maskedFiles: readonly string[] = [
+const maskedFiles: readonly string[] = [
   "bootconfig",
   "cmdline",
   "config.gz",
@@ -44,7 +44,7 @@ export const maskedFiles: readonly string[] = [
   "vmallocinfo",
 ].map((name) => `/proc/${name}`)
 /** Empty folders inside. */
-export const maskedFolders: readonly string[] = [
+const maskedFolders: readonly string[] = [
   "acpi",
   "asound",
   "bus",

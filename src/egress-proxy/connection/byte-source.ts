@@ -14,9 +14,9 @@ import { abort, type Endpoint, hasBrokenOff, written } from "./endpoint.ts"
 import type { Written } from "./handles.ts"
 import type { BareConnection, BareUser } from "./bare-connection.ts"
 
-export type Read = Buffer | "end" | "timeout"
+type Read = Buffer | "end" | "timeout"
 
-export interface LocalAddress {
+interface LocalAddress {
   readonly address?: string | undefined
   readonly port?: number | undefined
 }

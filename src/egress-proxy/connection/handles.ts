@@ -30,9 +30,9 @@ export interface StreamHandle {
   readonly writeQueueSize?: number
 }
 /** Called with the handle as `this`; an answer is the memory for the next read. */
-export type OnRead = (this: StreamHandle, bytes?: ArrayBuffer) => Uint8Array | undefined
+type OnRead = (this: StreamHandle, bytes?: ArrayBuffer) => Uint8Array | undefined
 
-export interface TcpHandle extends StreamHandle {
+interface TcpHandle extends StreamHandle {
   connect(request: ConnectRequest, address: string, port: number): number
   connect6(request: ConnectRequest, address: string, port: number): number
 }
@@ -43,13 +43,13 @@ export interface WriteRequest {
   /** kept until they are written */
   bytes?: Uint8Array | undefined
 }
-export interface ShutdownRequest {
+interface ShutdownRequest {
   oncomplete?: () => void
 }
-export interface ConnectRequest {
+interface ConnectRequest {
   oncomplete?: (status: number) => void
 }
-export interface ListeningHandle extends StreamHandle {
+interface ListeningHandle extends StreamHandle {
   onconnection: (this: ListeningHandle, status: number, client?: StreamHandle) => void
 }
 
@@ -122,7 +122,7 @@ export function listeningHandle(server: Server): ListeningHandle | undefined {
 }
 
 /** Reading datagrams, which node:dgram does for as long as a socket is bound: unread ones are the kernel's to drop. */
-export interface Receiving {
+interface Receiving {
   pause(): void
   resume(): void
 }

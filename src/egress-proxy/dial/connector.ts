@@ -24,7 +24,7 @@ export interface Connected<T> {
   readonly socket: T
   readonly address: string
 }
-export interface Connector<T> {
+interface Connector<T> {
   dial(deadline: Deadline): Promise<Outcome<Connected<T>>>
 }
 /** One try at one address: connected, or nothing by the deadline. */

@@ -39,7 +39,7 @@ import { createTurnstile } from "../../base/turnstile.ts"
 import type { Dial, EgressBudgets, Protocol, Resolve, Verdict } from "../types.ts"
 import type { VerdictFacts, VerdictLog } from "../policy/verdict-log.ts"
 
-export interface OpenRequest {
+interface OpenRequest {
   readonly protocol: Protocol
   readonly target: Authority
   readonly client: Endpoint
@@ -114,7 +114,7 @@ interface Begun {
   aliases?: readonly string[]
 }
 
-export interface GateOptions {
+interface GateOptions {
   readonly policy: CompiledPolicy
   readonly limits: ProxyLimits
   readonly log: VerdictLog

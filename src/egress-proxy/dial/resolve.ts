@@ -14,7 +14,7 @@ import { setTimeout } from "node:timers/promises"
 import { parseIp } from "../policy/address.ts"
 import type { Resolve } from "../types.ts"
 
-export interface SystemResolverOptions {
+interface SystemResolverOptions {
   readonly hostsFile?: string
   /** `address:port`; default those of the host */
   readonly servers?: readonly string[]

@@ -28,19 +28,19 @@ export interface DnsQuery {
   readonly question: Buffer
 }
 
-export type ParsedQuery =
+type ParsedQuery =
   | { readonly ok: true; readonly query: DnsQuery }
   /** `reply` undefined: say nothing */
   | { readonly ok: false; readonly reason: string; readonly reply: Buffer | undefined }
 
-export type DnsOutcome =
+type DnsOutcome =
   | { readonly kind: "declared"; readonly address: string; readonly ttlSeconds?: number }
   | { readonly kind: "undeclared" }
   /** the responder itself cannot answer: SERVFAIL, not a verdict */
   | { readonly kind: "failure" }
 
 export const dnsTypes = Object.freeze({ a: 1, ptr: 12, aaaa: 28, opt: 41, svcb: 64, https: 65, any: 255 })
-export const dnsCodes = Object.freeze({ ok: 0, formErr: 1, servFail: 2, nxDomain: 3, notImp: 4, refused: 5 })
+const dnsCodes = Object.freeze({ ok: 0, formErr: 1, servFail: 2, nxDomain: 3, notImp: 4, refused: 5 })
 
 const headerSize = 12
 const classIn = 1

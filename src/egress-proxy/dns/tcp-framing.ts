@@ -6,11 +6,11 @@
  * Does not: look into the messages.
  */
 
-export type DnsStreamStep =
+type DnsStreamStep =
   | { readonly state: "ok"; readonly messages: readonly Buffer[] }
   | { readonly state: "bad"; readonly reason: string }
 
-export interface DnsStreamReader {
+interface DnsStreamReader {
   /** Takes the next bytes. A refusal is final and repeats. */
   push(chunk: Buffer): DnsStreamStep
 }

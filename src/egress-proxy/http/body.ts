@@ -10,13 +10,13 @@ import type { ByteSource } from "../connection/byte-source.ts"
 import type { ProxyLimits } from "../limits.ts"
 import type { BodyLength } from "./framing.ts"
 
-export type BodyPiece =
+type BodyPiece =
   /** `cost`: what it took to read them, in bytes */
   | { readonly state: "bytes"; readonly bytes: Buffer; readonly cost: number }
   | { readonly state: "end" }
   | { readonly state: "bad"; readonly code: "bad_chunk" | "bad_framing" | "head_timeout" }
 
-export interface BodyReader {
+interface BodyReader {
   next(idleMs: number): Promise<BodyPiece>
 }
 

@@ -82,7 +82,7 @@ export type HeadScan =
   /** what came so far can never become a head */
   | { readonly state: "bad"; readonly code: "bad_request_line" | "head_too_large" }
 
-export interface HeadScanner {
+interface HeadScanner {
   push(chunk: Buffer): HeadScan
 }
 

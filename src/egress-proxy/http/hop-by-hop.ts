@@ -57,7 +57,7 @@ const endToEndNames: ReadonlySet<string> = new Set([
 const endToEndPrefix =
   /^(accept|access-control|content|cross-origin|if|sec|x-api|x-auth|x-csrf|x-forwarded|x-frame|x-xsrf)(-|$)/
 
-export const isEndToEnd = (name: string): boolean => endToEndNames.has(name) || endToEndPrefix.test(name)
+const isEndToEnd = (name: string): boolean => endToEndNames.has(name) || endToEndPrefix.test(name)
 
 /** The members of a comma-separated header, lower case. */
 const tokens = (value: string): readonly string[] =>

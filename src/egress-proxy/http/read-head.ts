@@ -8,7 +8,7 @@ import type { ByteSource } from "../connection/byte-source.ts"
 import type { ProxyLimits } from "../limits.ts"
 import { createHeadScanner } from "./head.ts"
 
-export type HeadRead =
+type HeadRead =
   | { readonly state: "head"; readonly head: Buffer }
   /** the client is done, or said nothing */
   | { readonly state: "gone" }

@@ -9,7 +9,7 @@ import { type Authority, type Parsed, parseAuthority } from "../policy/authority
 import { everyRule, type RulesOff } from "../policy/rules.ts"
 import { type RequestHead, valuesOf } from "./head.ts"
 
-export type Asked =
+type Asked =
   | { readonly kind: "tunnel"; readonly authority: Authority }
   | { readonly kind: "exchange"; readonly authority: Authority; readonly path: string }
 

@@ -96,7 +96,7 @@ export function contains(cidr: Cidr, ip: IpAddress): boolean {
   return true
 }
 
-export type ListedClass = Exclude<AddressClass, "self">
+type ListedClass = Exclude<AddressClass, "self">
 
 /** Reserved ranges; the first row that covers an address names its class. */
 const table: readonly (readonly [ListedClass, string])[] = [

@@ -81,7 +81,7 @@ export function parseName(bytes: Uint8Array, off: RulesOff = everyRule): Parsed<
   return text.startsWith("[") ? refuse("bad_byte") : parseHost(text, off)
 }
 
-export function parsePort(text: string): Parsed<number> {
+function parsePort(text: string): Parsed<number> {
   if (!/^[1-9][0-9]{0,4}$/.test(text) || Number(text) > 65535) return refuse("bad_port")
   return { ok: true, value: Number(text) }
 }

@@ -70,7 +70,7 @@ function budgetsFrom(input: Partial<EgressBudgets>): EgressBudgets {
 }
 
 export type Listen = string | number | { readonly host?: string; readonly port: number } | { readonly path: string }
-export type ListenAddress = { readonly host: string; readonly port: number } | { readonly path: string }
+type ListenAddress = { readonly host: string; readonly port: number } | { readonly path: string }
 
 /** `127.0.0.1:0`, `[::1]:8080`, `localhost:0`, `:8080`, 8080, `unix:/path`, {host, port}, {path}. */
 export function listenAddress(listen: Listen): ListenAddress {

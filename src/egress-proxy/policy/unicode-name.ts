@@ -7,7 +7,7 @@
  */
 import { domainToUnicode } from "node:url"
 
-export interface UnicodeName {
+interface UnicodeName {
   readonly text: string
   /** `Cyrillic`, `Latin`, …; `Other` where it is none of the common ones */
   readonly scripts: readonly string[]

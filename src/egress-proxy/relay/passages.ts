@@ -26,7 +26,7 @@ export interface Passage {
   readonly refusal: Verdict | undefined
 }
 
-export interface PassageOptions {
+interface PassageOptions {
   readonly client: Endpoint
   readonly upstream: Endpoint
   readonly budgets: () => EgressBudgets
@@ -147,7 +147,7 @@ class OpenPassage implements Passage {
 }
 
 /** How many passages may have an end that takes nothing, and after how long one counts. */
-export interface StallLimits {
+interface StallLimits {
   readonly stalledPassages: number
   readonly shedIdleMs: number
 }

@@ -9,7 +9,7 @@ import type { Passage } from "./passages.ts"
 import type { BareConnection, BareUser } from "../connection/bare-connection.ts"
 import type { ReadMemory } from "../connection/read-memory.ts"
 
-export interface BareRelay {
+interface BareRelay {
   readonly client: BareConnection
   readonly upstream: BareConnection
   readonly passage: Passage

@@ -15,7 +15,7 @@ import type { ReadMemory } from "../connection/read-memory.ts"
 import { relayBare } from "./relay-bare.ts"
 import type { Passage } from "./passages.ts"
 
-export interface RelayOptions<Client = Duplex, Upstream = Duplex> {
+interface RelayOptions<Client = Duplex, Upstream = Duplex> {
   readonly client: Client
   readonly upstream: Upstream
   readonly passage: Passage
@@ -25,7 +25,7 @@ export interface RelayOptions<Client = Duplex, Upstream = Duplex> {
   readonly refuses?: ((bytes: Buffer) => boolean) | undefined
 }
 
-export interface TunnelRelay extends RelayOptions<ByteSource, Duplex | BareConnection> {
+interface TunnelRelay extends RelayOptions<ByteSource, Duplex | BareConnection> {
   readonly memory: ReadMemory
   /** told when both are closed and the passage is finished */
   readonly over: () => void

@@ -14,7 +14,7 @@ import { Transform } from "node:stream"
 import { needlesFor } from "./spellings.ts"
 
 /** A shorter value would be found in everything. */
-export const leastBytes = 6
+const leastBytes = 6
 
 const asterisk = 0x2a
 const newline = 0x0a
@@ -60,7 +60,7 @@ export function spellingsOf(value: string): readonly Buffer[] {
   return [...found].map((text) => Buffer.from(text, "latin1"))
 }
 
-export interface Scrubber {
+interface Scrubber {
   /** What can go on: all up to the last newline, and of what follows it all but the last few bytes. */
   push(chunk: Buffer): Buffer
   /** What was held back. */

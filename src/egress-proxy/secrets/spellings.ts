@@ -29,7 +29,7 @@ export function needlesFor(placeholder: string): readonly Needle[] {
 
 const percent = 0x25
 
-export interface PercentDecoder {
+interface PercentDecoder {
   push(chunk: Buffer): Buffer
 }
 

@@ -31,7 +31,7 @@ export interface Substitutions {
   detect(request: Omit<SubstitutionRequest, "host">): Extract<SubstitutionResult, { ok: false }> | undefined
 }
 
-export interface SubstitutionRequest {
+interface SubstitutionRequest {
   readonly method: string
   /** canonical host name the connection is vetted for */
   readonly host: string
@@ -43,11 +43,11 @@ export interface SubstitutionRequest {
 export type HeaderPair = readonly [name: string, value: string]
 export type MisusePlace = "method" | "target" | "header-name" | "header" | "host" | "body"
 
-export type SubstitutionResult =
+type SubstitutionResult =
   | { readonly ok: true; readonly headers: readonly HeaderPair[]; readonly used: readonly string[] }
   | { readonly ok: false; readonly reason: "secret_misuse"; readonly where: MisusePlace; readonly placeholder: string }
 
-export type PreparedSubstitutions =
+type PreparedSubstitutions =
   | { readonly ok: true; readonly substitutions: Substitutions }
   | { readonly ok: false; readonly reason: string }
 

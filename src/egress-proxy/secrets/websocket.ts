@@ -11,7 +11,7 @@
 import type { BodyStep } from "./body.ts"
 import { createPlaceholderScanner, type PlaceholderScanner } from "./scanner.ts"
 
-export interface WebSocketScanner {
+interface WebSocketScanner {
   /** Judges the next bytes of the client. A refusal is final and repeats. */
   push(chunk: Buffer): BodyStep
 }
@@ -114,7 +114,7 @@ class Gathering {
 const createGathering = (placeholders: readonly string[]): Gathering =>
   new Gathering(createPlaceholderScanner(placeholders))
 
-export interface MessageEnds {
+interface MessageEnds {
   /** How many of these bytes stand before the end of the last message, or control frame, that ends among them. */
   push(chunk: Buffer): number
 }

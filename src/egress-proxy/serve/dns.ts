@@ -17,7 +17,7 @@ import type { Gate } from "../dial/gate.ts"
 import { receivingOf } from "../connection/handles.ts"
 
 /** The reply to one message, or nothing. */
-export function respondToQuery(gate: Gate, names: SyntheticAddresses, message: Buffer): Buffer | undefined {
+function respondToQuery(gate: Gate, names: SyntheticAddresses, message: Buffer): Buffer | undefined {
   const parsed = parseQuery(message)
   if (!parsed.ok) {
     gate.refuse({ protocol: "dns", code: "bad_dns" })

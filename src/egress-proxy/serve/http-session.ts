@@ -24,13 +24,13 @@ import { hostHeader } from "../http/target.ts"
 type Open = Extract<Opened, { ok: true }>
 
 /** Inside a tunnel: every request is for this authority; the first one uses the socket already open. */
-export interface Inside {
+interface Inside {
   readonly authority: Authority
   readonly protocol: Protocol
   readonly opened: Open
 }
 
-export interface SessionOptions {
+interface SessionOptions {
   readonly gate: Gate
   readonly source: ByteSource
   readonly inside?: Inside

@@ -11,7 +11,7 @@ import { isMainThread } from "node:worker_threads"
 import { addressText, type Listen, listenAddress } from "../policy/options.ts"
 import { registerListener } from "../policy/self.ts"
 
-export interface Bound {
+interface Bound {
   readonly address: string
   readonly port?: number
   readonly close: () => Promise<void>

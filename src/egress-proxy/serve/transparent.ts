@@ -13,12 +13,12 @@ import type { Gate } from "../dial/gate.ts"
 import type { ReasonCode } from "../policy/reasons.ts"
 import { openTunnel } from "./tunnel.ts"
 
-export type Binding =
+type Binding =
   | { readonly ok: true; readonly target: Authority }
   | { readonly ok: false; readonly code: ReasonCode; readonly target?: Authority }
 
 /** Which authority a local address stands for. */
-export function bindingOf(gate: Gate, names: SyntheticAddresses, address: string, port: number): Binding {
+function bindingOf(gate: Gate, names: SyntheticAddresses, address: string, port: number): Binding {
   const plain = address.replace(/^::ffff:(?=[0-9.]+$)/, "").replace(/%.*$/, "")
   const name = names.nameFor(plain)
   const host = name === undefined ? undefined : parseHost(name)

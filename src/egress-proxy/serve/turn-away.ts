@@ -10,7 +10,7 @@ import { abort } from "../connection/endpoint.ts"
 import { linger, type Lingering } from "./linger.ts"
 import type { Verdict } from "../types.ts"
 
-export interface Door {
+interface Door {
   turnAway(source: ByteSource, verdict: Verdict): void
   close(): void
 }

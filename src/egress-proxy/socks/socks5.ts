@@ -27,7 +27,7 @@ export type Socks5Step =
     }
   | { readonly state: "bad"; readonly reply?: Buffer; readonly reason: string }
 
-export interface Socks5Reader {
+interface Socks5Reader {
   /** Takes the next bytes. A refusal is final and repeats without its reply; after `request` it is a bug and throws. */
   push(chunk: Buffer): Socks5Step
 }

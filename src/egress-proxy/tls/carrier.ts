@@ -17,7 +17,7 @@ import { createRecordCutter } from "./records.ts"
 import { tellCut } from "../connection/whole-end.ts"
 
 /** Counts bytes on their way; false: they must not go on. */
-export interface Meter {
+interface Meter {
   out(bytes: number): boolean
   in(bytes: number): boolean
 }

@@ -17,7 +17,7 @@
  */
 import { isIP } from "node:net"
 
-export type SniIssue = "absent" | "empty" | "address"
+type SniIssue = "absent" | "empty" | "address"
 
 export interface ClientHello {
   readonly state: "hello"
@@ -36,7 +36,7 @@ export type ClientHelloStep =
   | { readonly state: "not-tls"; readonly reason: string }
   | { readonly state: "bad"; readonly reason: string }
 
-export interface ClientHelloReader {
+interface ClientHelloReader {
   /** Takes the next bytes. A refusal is final and repeats; calling it again after `hello` is a bug and throws. */
   push(chunk: Buffer): ClientHelloStep
 }

@@ -7,7 +7,7 @@ import { denialBody, denialPhrase, proxyStatus } from "../policy/denial.ts"
 import { reasons, type ReasonCode } from "../policy/reasons.ts"
 import type { Verdict } from "../types.ts"
 
-export interface DeniedResponse {
+interface DeniedResponse {
   readonly status: number
   readonly phrase: string
   readonly headers: readonly string[]

@@ -36,7 +36,7 @@ export interface Refusal {
   readonly detail?: string
 }
 
-export type BodyFraming =
+type BodyFraming =
   | { readonly kind: "none" }
   | { readonly kind: "length"; readonly bytes: number }
   | { readonly kind: "chunked" }

@@ -28,7 +28,7 @@ import { relayRequest } from "./relay-request.ts"
 import { relayWebSocket } from "./relay-websocket.ts"
 import { createUpstreamAgent } from "./upstream.ts"
 
-export interface InterceptedRequest {
+interface InterceptedRequest {
   readonly protocol: "http" | "websocket"
   readonly method: string
   readonly safe: boolean
@@ -36,7 +36,7 @@ export interface InterceptedRequest {
   readonly used: readonly string[]
 }
 
-export interface InterceptFacts {
+interface InterceptFacts {
   readonly protocol: "http" | "websocket"
   readonly code: ReasonCode
   /** on an allow: what a rule set to `report` would have refused it with */
@@ -64,7 +64,7 @@ export interface InterceptOptions extends InterceptRules {
   readonly limits?: Partial<InterceptLimits>
 }
 
-export interface InterceptLimits {
+interface InterceptLimits {
   /** bytes of a request or response head */
   readonly headBytes: number
   /** header lines of a request → `head_too_large` */
@@ -87,7 +87,7 @@ export interface InterceptLimits {
   readonly requestCost: number
 }
 
-export const interceptLimits: InterceptLimits = Object.freeze({
+const interceptLimits: InterceptLimits = Object.freeze({
   headBytes: 65_536,
   headerLines: 128,
   headMs: 60_000,

@@ -7,7 +7,7 @@
  * whoever reads above it.
  * Does not: look into records, or mind what are none: the one that ends TLS does.
  */
-export interface Portion {
+interface Portion {
   readonly bytes: Buffer
   readonly records: number
 }

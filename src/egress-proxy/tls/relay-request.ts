@@ -32,13 +32,13 @@ import { UpstreamFailure } from "./upstream.ts"
 /** interim (1xx) responses to one request; they are not passed on */
 const maxInterim = 16
 
-export interface RelayLimits {
+interface RelayLimits {
   readonly headBytes: number
   readonly idleMs: number
   readonly heldBodyBytes: number
 }
 
-export interface RelayedRequest {
+interface RelayedRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly head: Extract<HeadVerdict, { ok: true }>

@@ -22,7 +22,7 @@ import { flatten, membersOf, pairsOf } from "./headers.ts"
 import { type HeadVerdict, type Refusal, refusalOf } from "./intercept-request.ts"
 import { UpstreamFailure } from "./upstream.ts"
 
-export interface RelayedWebSocket {
+interface RelayedWebSocket {
   readonly request: IncomingMessage
   /** for an answer other than 101 */
   readonly response: ServerResponse

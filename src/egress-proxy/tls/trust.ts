@@ -5,18 +5,9 @@
  * hosts which are not intercepted verify as before. Nearly all of these variables replace a program's own roots,
  * so the path must hold the whole bundle, never the authority alone.
  * Assumes: the sandbox can read `bundlePath`. Programs that read a fixed file and no variable are served by putting
- * the bundle over `systemBundlePaths`.
+ * the bundle over /etc/ssl/certs/ca-certificates.crt and its like.
  * Does not: serve stores in other formats (Java's and NSS's own stores).
  */
-
-/** Where distributions keep the bundle that OpenSSL, GnuTLS and Go read by default. */
-export const systemBundlePaths: readonly string[] = Object.freeze([
-  "/etc/ssl/certs/ca-certificates.crt",
-  "/etc/pki/tls/certs/ca-bundle.crt",
-  "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-  "/etc/ssl/ca-bundle.pem",
-  "/etc/ssl/cert.pem",
-])
 
 const variables = [
   "SSL_CERT_FILE", // OpenSSL, Python ssl, Ruby, Go, rustls-native-certs
@@ -39,7 +30,7 @@ const variables = [
   "HEX_CACERTS_PATH",
 ] as const
 
-export type TrustVariable = (typeof variables)[number]
+type TrustVariable = (typeof variables)[number]
 
 export function trustEnvironment(bundlePath: string): Readonly<Record<TrustVariable, string>> {
   const entries = variables.map((name) => [name, bundlePath] as const)

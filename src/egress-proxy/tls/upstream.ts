@@ -22,7 +22,7 @@ import {
 
 import { carrierOf, unmetered, watchEnd } from "./carrier.ts"
 
-export type UpstreamReason = "upstream_tls" | "connect_failed" | "connect_timeout"
+type UpstreamReason = "upstream_tls" | "connect_failed" | "connect_timeout"
 
 export class UpstreamFailure extends Error {
   readonly reason: UpstreamReason
@@ -35,7 +35,7 @@ export class UpstreamFailure extends Error {
   }
 }
 
-export interface UpstreamTls {
+interface UpstreamTls {
   readonly name: string
   /** dials what was vetted: raw TCP */
   readonly upstream: () => Promise<Duplex>
@@ -80,7 +80,7 @@ class VettedAgent extends Agent {
   }
 }
 
-export async function connectUpstream(options: UpstreamTls, signal: AbortSignal): Promise<TLSSocket> {
+async function connectUpstream(options: UpstreamTls, signal: AbortSignal): Promise<TLSSocket> {
   const dialled = await options.upstream().catch((error: unknown) => {
     throw new UpstreamFailure("connect_failed", codeOf(error))
   })

@@ -47,7 +47,7 @@ export interface Approval {
   readonly onEffects: "commit" | "ask"
 }
 
-export type Verdict = { readonly ok: true; readonly approval: Approval; readonly access: AccessRecord } | Failure
+type Verdict = { readonly ok: true; readonly approval: Approval; readonly access: AccessRecord } | Failure
 
 const refuse = (code: "unauthorised" | "policy_violation", message: string, details: JsonObject = {}): Failure => ({
   ok: false,

@@ -31,7 +31,7 @@ export interface Deed {
   readonly action?: ActionContract
 }
 
-export type GrantReason =
+type GrantReason =
   | "no-policy"
   | "matched-grant"
   | "default-allow"

@@ -27,7 +27,7 @@ export interface AccessPolicy {
   readonly workspaces?: readonly string[]
 }
 
-export interface KnownPolicies {
+interface KnownPolicies {
   readonly policies: readonly PolicyContract[]
   /** those of folders that the operator vouches for */
   readonly vouchedPolicies: readonly PolicyContract[]

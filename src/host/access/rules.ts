@@ -35,7 +35,7 @@ export const ruleMatches = (rule: GovernanceRule, { tool, action }: Deed): boole
   return subjects.some((name) => fits(subject, name))
 }
 
-export type RuleVerdict = "deny" | "ask" | "allow"
+type RuleVerdict = "deny" | "ask" | "allow"
 /** A rule for larger risks than the tool's says nothing. Words that are not known ask. */
 export const ruleVerdict = (rule: GovernanceRule, { tool }: Deed): RuleVerdict => {
   if (tool.riskLevel < rule.match.riskLevelMin) return "allow"

@@ -24,7 +24,7 @@ import type { DockerHostOptions } from "./docker.ts"
 import { readRegistry } from "./manifests.ts"
 import { openVersionStore } from "./versions.ts"
 
-export interface CoreOptions {
+interface CoreOptions {
   readonly data: string
   readonly config: OperatorConfig
   /** the bundled catalogue's folder */
@@ -36,7 +36,7 @@ export interface CoreOptions {
   readonly closing: AbortSignal
 }
 
-export interface OpenCore extends HostCore, AsyncDisposable {}
+interface OpenCore extends HostCore, AsyncDisposable {}
 
 /** Loaded when it is needed: a host that only lists or validates never loads a sandbox. */
 const makeBackend = async (name: "namespace" | "docker", options: DockerHostOptions): Promise<SandboxBackend> => {

@@ -11,7 +11,7 @@ import { createRegistry } from "../registry/registry.ts"
 import type { Narrowings, Registry } from "../registry/types.ts"
 import { rememberManifests } from "./known-manifests.ts"
 
-export interface ManifestFolder {
+interface ManifestFolder {
   readonly dir: string
   /** the operator vouches for it */
   readonly trusted: boolean

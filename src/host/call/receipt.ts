@@ -20,7 +20,7 @@ import type { CallError, ReportedEffect } from "../types.ts"
 import { type BoundedRows, boundedRows, boundedValue, cut } from "../receipts/bounded.ts"
 import type { EventDraft } from "../receipts/event.ts"
 
-export interface CallEnd {
+interface CallEnd {
   readonly progress: Progress
   readonly error?: CallError
   /** what the caller was not told of why */

@@ -36,7 +36,7 @@ const policyOf = ({ config }: HostCore): RoutePolicy => ({
   globalSatisfiesRegion: config.regionAllowsGlobal,
 })
 
-export const routeFailure = ({ code, cause, rows }: Extract<Resolution, { ok: false }>): Failure => ({
+const routeFailure = ({ code, cause, rows }: Extract<Resolution, { ok: false }>): Failure => ({
   ok: false,
   code,
   message: cause.message,
@@ -74,9 +74,9 @@ const brokenDriver = ({ registry }: HostCore, call: Asked, resolution: Resolutio
 }
 
 /** As much of a call as its route depends on. */
-export type Asked = Pick<Authorized, "tool" | "input" | "context" | "pin" | "regions" | "anyInput" | "caller">
+type Asked = Pick<Authorized, "tool" | "input" | "context" | "pin" | "regions" | "anyInput" | "caller">
 
-export interface Routing {
+interface Routing {
   readonly resolution: Resolution
   readonly broken?: Failure
   readonly availability: ReadonlyMap<string, DriverAvailability>

@@ -32,7 +32,7 @@ const homeOf = (core: HostCore, { driver, folder, user }: SignedIn): string =>
   })
 
 /** Of all that is sealed: what the sandbox is given, and what its proxy lets through. Secrets are named, never digested. */
-export const profileDigest = (profile: SandboxProfile, egress?: EgressPolicy): string =>
+const profileDigest = (profile: SandboxProfile, egress?: EgressPolicy): string =>
   digestOf({
     ...profile,
     ...(egress === undefined

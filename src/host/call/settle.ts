@@ -12,7 +12,7 @@ import type { Failure, Success } from "../failure.ts"
 import type { ReportedEffect } from "../types.ts"
 import type { HoldOutcome, Judged } from "./steps.ts"
 
-export interface Settled {
+interface Settled {
   readonly end: Success | Failure
   readonly effects: readonly ReportedEffect[]
   /** it is on disk, and waits for an answer */
@@ -50,7 +50,7 @@ const holdOrDiscard = async (judged: Judged, verdict: Failure, keep: Keep | unde
 }
 
 /** Keeps a judged call on disk until a person answers. */
-export type Keep = (judged: Judged, answer: Success) => Promise<HoldOutcome>
+type Keep = (judged: Judged, answer: Success) => Promise<HoldOutcome>
 
 export const settle = async (judged: Judged, keep?: Keep): Promise<Settled> => {
   const {

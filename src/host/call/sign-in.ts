@@ -33,7 +33,7 @@ const proofDetails = (proof: LoginProof): readonly (readonly [string, JsonValue]
   return [["http", { method, url, ...(expectStatus === undefined ? {} : { expect_status: expectStatus }) }]]
 }
 
-export const authStatus = (driver: DriverContract): AuthStatus => {
+const authStatus = (driver: DriverContract): AuthStatus => {
   if (driver.setup.length > 0) return { state: "setup_required", pendingSetup: driver.setup.map((step) => step.id) }
   if (driver.auth === undefined) return { state: "authed" }
   const nothingNeeded = driver.auth.login === undefined && driver.auth.state.env.length === 0

@@ -68,7 +68,7 @@ export interface Authorized extends Admitted {
   readonly access: AccessRecord
 }
 
-export type Route = Extract<Resolution, { ok: true }>
+type Route = Extract<Resolution, { ok: true }>
 export interface Routed extends Authorized {
   readonly route: Route
   readonly driver: RegisteredDriver

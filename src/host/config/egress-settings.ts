@@ -33,7 +33,7 @@ interface PolicySettings {
   readonly read_only_http?: "enforce" | "report" | "off"
 }
 
-export type EgressPolicyResult =
+type EgressPolicyResult =
   | { readonly ok: true; readonly policy: PolicyInput }
   | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] }
 

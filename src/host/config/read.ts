@@ -113,7 +113,7 @@ const configOf = (written: Settings, file: string, folder: string, report: Repor
   })
 }
 
-export type ConfigResult =
+type ConfigResult =
   | { readonly ok: true; readonly config: OperatorConfig }
   | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] }
 

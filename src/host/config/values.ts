@@ -9,8 +9,8 @@ import { joinPath, type Report, shown } from "../../manifest/values/diagnostics.
 import { type EgressEntry, parseEgressEntry } from "../../manifest/values/egress-entry.ts"
 
 /** What is wrong with a value, and what to write. */
-export type Fault = { readonly fault: readonly [message: string, fix: string] }
-export type Parse<T> = (value: string) => T | Fault
+type Fault = { readonly fault: readonly [message: string, fix: string] }
+type Parse<T> = (value: string) => T | Fault
 
 const isFault = (value: unknown): value is Fault => typeof value === "object" && value !== null && "fault" in value
 

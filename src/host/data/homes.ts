@@ -10,7 +10,7 @@ import { homesFolder } from "../../data-folder/paths.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
 import { workspaceId } from "./workspaces.ts"
 
-export interface HomeOwner {
+interface HomeOwner {
   /** `id@major` */
   readonly driver: string
   /** the driver's manifest */

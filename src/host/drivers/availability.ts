@@ -19,12 +19,12 @@ export interface AvailabilityOptions extends Omit<VersionCheckOptions, "folders"
 }
 
 /** A driver, and why it was refused when it was registered. */
-export interface Candidate {
+interface Candidate {
   readonly contract: DriverContract
   readonly refusal?: { readonly code: ReasonCode; readonly reason: string; readonly fix: string }
 }
 
-export interface AvailabilityChecker {
+interface AvailabilityChecker {
   of(driver: Candidate): Promise<DriverAvailability>
 }
 

@@ -87,7 +87,7 @@ export interface KindCommand {
 }
 
 /** A program that ended by itself. */
-export interface KindResult {
+interface KindResult {
   readonly exitCode: number
   readonly stdout: Captured
   readonly stderr: Captured

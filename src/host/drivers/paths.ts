@@ -33,7 +33,7 @@ export const placeOf = (pattern: string): Place => {
 const globsAt = (patterns: readonly string[], where: "workspace" | "home"): string[] =>
   patterns.map(placeOf).flatMap((place) => (place.where === where ? [(place as { glob: string }).glob] : []))
 
-export interface SealedPaths {
+interface SealedPaths {
   readonly read: readonly string[]
   readonly write: readonly string[]
   readonly deny: readonly string[]

@@ -7,7 +7,7 @@
  * Does not: run anything.
  */
 
-export type Words =
+type Words =
   | { readonly ok: true; readonly words: readonly string[] }
   /** the text only means something to a shell; `why` says what stands in the way */
   | { readonly ok: false; readonly needsShell: true; readonly why: string }

@@ -42,12 +42,12 @@ export interface VersionStore {
   set(key: string, version: string): Promise<void>
 }
 
-export type FoundVersion =
+type FoundVersion =
   | { readonly ok: true; readonly version: string }
   | { readonly ok: false; readonly reason: string; readonly fix: string }
 
 /** What is checked: the driver's program as its kind found it. */
-export interface Checkable {
+interface Checkable {
   readonly check: VersionCheck
   readonly program: Program
   /** as the manifest calls the program */

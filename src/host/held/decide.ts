@@ -30,7 +30,7 @@ const fail = (
   more: Partial<Pick<Failure, "hint" | "retryable" | "details">> = {},
 ): Failure => ({ ok: false, code, message, details: {}, ...more })
 
-export const noSuchCall = (id: string): Failure =>
+const noSuchCall = (id: string): Failure =>
   fail("not_found", `there is no held call ${isCallId(id) ? id : "of that name"}`, {
     hint: "`caisson approvals` lists those that wait for an answer",
   })
@@ -49,7 +49,7 @@ const notClaimed = (id: string, claimed: Extract<ClaimResult, { ok: false }>): F
 }
 
 const busy = fail("conflict", "another decision about this call is under way", { hint: "wait for it, then look again" })
-export const expired = (held: HeldCall): Failure =>
+const expired = (held: HeldCall): Failure =>
   fail("approval_expired", `the call was held until ${expiresOf(held)}; its effects are gone`, {
     details: { expires: expiresOf(held) },
   })

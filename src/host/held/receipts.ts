@@ -19,7 +19,7 @@ const subjectOf = (facts: HeldFacts): EventDraft["subject"] => {
 }
 
 /** What the call's own receipt says of the holding, and a decision's once more. */
-export const heldRecord = (held: Pick<HeldCall, "id" | "at" | "holdMs" | "bytes">, layer: string): JsonObject => ({
+const heldRecord = (held: Pick<HeldCall, "id" | "at" | "holdMs" | "bytes">, layer: string): JsonObject => ({
   id: held.id,
   expires: expiresOf(held),
   bytes: held.bytes,
@@ -91,7 +91,7 @@ export interface RecordedDecision {
   readonly final: boolean
   readonly receipt: string
 }
-export interface Recorded {
+interface Recorded {
   /** hash of the call's own receipt */
   readonly hold?: string
   /** by the claim's number */

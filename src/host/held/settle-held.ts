@@ -13,7 +13,7 @@ import type { HeldContext } from "./context.ts"
 import { removeHeldFolder } from "./files.ts"
 import { type DecisionEnd, decisionDraft } from "./receipts.ts"
 
-export interface SettledDecision {
+interface SettledDecision {
   readonly receipt: string
   /** the end as it came out, where evidence or store failed */
   readonly error?: CallError

@@ -9,7 +9,7 @@ import type { ToolContract } from "../../manifest/types.ts"
 import type { Ending } from "../../sandbox/backend.ts"
 import type { Failure } from "../failure.ts"
 
-export interface EndingContext {
+interface EndingContext {
   readonly tool: Pick<ToolContract, "mutates" | "idempotent">
   /** the sealed call could reach hosts */
   readonly network: boolean

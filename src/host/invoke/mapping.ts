@@ -44,7 +44,7 @@ const valueAt = (input: JsonObject, from: string): JsonValue | undefined => {
   return at
 }
 
-export type MappedInput =
+type MappedInput =
   | { readonly ok: true; readonly input: JsonObject }
   | { readonly ok: false; readonly field: string; readonly problem: string }
 

@@ -61,7 +61,7 @@ export interface AttemptFailed {
   readonly timeoutMs: number
   readonly idempotencyKey?: boolean
 }
-export type AfterFailure =
+type AfterFailure =
   | { readonly retry: true; readonly delayMs: number }
   | { readonly retry: false; readonly why: "not-retryable" | "not-safe-to-repeat" | "attempts-used" | "no-time-left" }
 

@@ -32,7 +32,7 @@ export interface AuditEvent {
 /** What a writer brings along; the log adds its place in the chain. */
 export type EventDraft = Omit<AuditEvent, "$schema" | "doctype" | "seq" | "ts" | "prevHash" | "hash" | "hashAlg">
 
-export interface ChainPlace {
+interface ChainPlace {
   readonly seq: number
   readonly prevHash: string
   readonly ts: string
@@ -119,9 +119,7 @@ const problemOf = (value: unknown): string | undefined => {
   return undefined
 }
 
-export type ParsedEvent =
-  | { readonly ok: true; readonly event: AuditEvent }
-  | { readonly ok: false; readonly message: string }
+type ParsedEvent = { readonly ok: true; readonly event: AuditEvent } | { readonly ok: false; readonly message: string }
 
 export const parseEvent = (line: string): ParsedEvent => {
   let value: JsonValue

@@ -24,7 +24,7 @@ import type { JsonObject } from "../../manifest/types.ts"
 import { AT_FDCWD, RENAME_EXCHANGE, renameat2, SyscallError } from "../../linux/syscalls.ts"
 import { type PublishedKey, type Signer, verifySignature } from "./keys.ts"
 
-export interface HeadPointer {
+interface HeadPointer {
   readonly seq: number
   readonly hash: string
   /** bytes of the log up to and with this entry */

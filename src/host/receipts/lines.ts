@@ -6,7 +6,7 @@
  */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs"
 
-export interface LogLine {
+interface LogLine {
   readonly number: number
   readonly text: string
   /** bytes of the file up to and with this line */

@@ -11,11 +11,11 @@ import { auditFolder, auditLockFile } from "../../data-folder/paths.ts"
 import { flock, LOCK, SyscallError } from "../../linux/syscalls.ts"
 import { hostLimits } from "../limits.ts"
 
-export interface HeldLock {
+interface HeldLock {
   release(): void
 }
 
-export interface LogLock extends Disposable {
+interface LogLock extends Disposable {
   acquire(kind: "exclusive"): Promise<HeldLock>
 }
 

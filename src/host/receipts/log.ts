@@ -31,7 +31,7 @@ import { openSigner, readPublishedKeys, type Signer } from "./keys.ts"
 import { linesOf, tailOf } from "./lines.ts"
 import { openLogLock } from "./lock.ts"
 
-export interface AppendGuard {
+interface AppendGuard {
   /** asked under the lock; false: nothing is appended */
   readonly still?: () => boolean
   /** done under the lock once the entry is on disk */

@@ -16,7 +16,7 @@ import type { Refusal } from "./types.ts"
 /** Version, narrowing, mapping and overrides of one entry against one contract; the entry as it is to be read (C-34). */
 export type CheckEntry = typeof checkEntry
 
-export interface Bound {
+interface Bound {
   readonly bindings: readonly Binding[]
   readonly refusal?: Refusal
   readonly diagnostics: readonly Diagnostic[]

@@ -21,7 +21,7 @@ interface Holder {
   readonly content?: string
 }
 
-export interface Ownership {
+interface Ownership {
   readonly results: readonly LoadResult[]
   /** does an id without a major mean manifests of this one's folder? */
   owns(manifest: Named): boolean

@@ -14,7 +14,7 @@ import type { Registry } from "./types.ts"
 /** A folder, or one manifest file. `trusted`: its drivers' policy tags count as verified. */
 export type RegistryFolder = string | { readonly dir: string; readonly trusted?: boolean }
 
-export interface RegistryOptions extends SnapshotOptions {
+interface RegistryOptions extends SnapshotOptions {
   readonly dirs: readonly RegistryFolder[]
   readonly mode: ManifestMode
   /** what was found → what it says; default: the loader itself */

@@ -26,9 +26,9 @@ export interface Dropped {
   /** phase 2 for login or set-up alone: it would serve the call once a person has acted (C-19) */
   readonly waiting?: Candidate
 }
-export type Judged = { readonly alive: true; readonly candidate: Candidate } | ({ readonly alive: false } & Dropped)
+type Judged = { readonly alive: true; readonly candidate: Candidate } | ({ readonly alive: false } & Dropped)
 
-export const defaultHealthWindowMs = 300_000
+const defaultHealthWindowMs = 300_000
 
 type Drop = { readonly code: string; readonly reason: string; readonly fix?: string }
 

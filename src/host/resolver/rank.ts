@@ -16,14 +16,12 @@ const classOrder: readonly CostClass[] = ["trivial", "metered", "expensive"]
 export const declaredCost = ({ driver, binding }: Pick<Candidate, "driver" | "binding">): number | undefined =>
   binding.implementation.costUnitsPerCall ?? driver.contract.costUnitsPerCall
 
-export const currencyOf = ({ driver, binding }: Pick<Candidate, "driver" | "binding">): string =>
+const currencyOf = ({ driver, binding }: Pick<Candidate, "driver" | "binding">): string =>
   binding.implementation.currency ?? driver.contract.currency ?? "USD"
 
 /** The entry's word, then the driver's, then the contract's. */
-export const costClassOf = (
-  { driver, binding }: Pick<Candidate, "driver" | "binding">,
-  tool: ToolContract,
-): CostClass => binding.implementation.costClass ?? driver.contract.costClass ?? tool.costClass
+const costClassOf = ({ driver, binding }: Pick<Candidate, "driver" | "binding">, tool: ToolContract): CostClass =>
+  binding.implementation.costClass ?? driver.contract.costClass ?? tool.costClass
 
 /** Units of different currencies are not compared: those of the one that all declare count, else those in USD. */
 const reference = ({ drivers, tool }: ResolveInput): string => {

@@ -5,7 +5,7 @@ import type { RegisteredDriver } from "../registry/types.ts"
 import type { ReasonCode } from "../reasons.ts"
 import type { Availability, RoutePhase, RouteRow } from "../types.ts"
 
-export type AuthState = "unknown" | "unavailable" | "setup_required" | "unauthed" | "logging-in" | "authed" | "expired"
+type AuthState = "unknown" | "unavailable" | "setup_required" | "unauthed" | "logging-in" | "authed" | "expired"
 export interface AuthStatus {
   readonly state: AuthState
   /** ids of set-up steps still to do */

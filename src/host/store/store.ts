@@ -11,7 +11,7 @@ import type { JsonObject } from "../../manifest/types.ts"
 import type { Instant } from "./instant.ts"
 
 /** Whose a row is. One host on its own data folder is one tenant and one owner, in epoch 1. */
-export interface Ownership {
+interface Ownership {
   readonly tenant: string
   readonly owner: string
   readonly epoch: number

@@ -29,7 +29,7 @@ const UNIVERSAL = [
 ]
 const DISCOURAGED = ["shell", "env", "cwd"]
 
-export interface Command {
+interface Command {
   readonly path: readonly string[]
   readonly ref: string
 }

@@ -8,7 +8,7 @@ import { coversName, parseEgressEntry } from "../values/egress-entry.ts"
 import { isObject, object, objects, optionalText, text, texts, without } from "../values/fields.ts"
 import type { JsonObject } from "../base-types.ts"
 
-export interface Mended {
+interface Mended {
   readonly front: JsonObject
   readonly unusable?: string
   /** the shape is so far off that a schema would only add noise */

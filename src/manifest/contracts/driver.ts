@@ -38,7 +38,7 @@ import type { DriverContract, DriverKind, Implementation, JsonObject, VersionChe
 import { majorOf, parseRange, rangesMeet } from "../schema/version.ts"
 
 /** Where a driver's front matter came from, when not from DRIVER.md itself. */
-export interface Origin {
+interface Origin {
   /** the front matter as written, for the digest */
   readonly written: JsonObject
   /** for each `implements[]` entry made from a CLI.md's `commands`: its path there */

@@ -83,8 +83,6 @@ export function readSecrets(written: JsonObject, context: Context): SecretsInven
   return deepFreeze({ kind: "secrets" as const, secrets, source: sourceOf(context, written) })
 }
 
-export type SecretSource = { readonly vault: string } | { readonly oauth: string } | { readonly value: string }
-
 /** A consumer's `ENV → source` map: exactly one known source per name (AIP-19 §Discriminator). */
 export function checkSecretBindings(
   bindings: JsonObject,

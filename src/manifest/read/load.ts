@@ -39,7 +39,7 @@ function readKind(
   return manifest === undefined ? undefined : { manifest }
 }
 
-export interface Loaded {
+interface Loaded {
   readonly result: LoadResult
   readonly lifted: Lifted
 }

@@ -27,7 +27,7 @@ export interface SafePattern {
   firstGroup(subject: string): string | undefined
 }
 
-export type PatternResult =
+type PatternResult =
   | { readonly ok: true; readonly pattern: SafePattern }
   | { readonly ok: false; readonly message: string; readonly fix: string }
 

@@ -221,7 +221,7 @@ function checkRefs(walk: Walk): void {
   for (const node of walk.inPlace.keys()) visit(node)
 }
 
-export type SchemaCheck =
+type SchemaCheck =
   | { readonly ok: true; readonly schema: Record<string, unknown> }
   | { readonly ok: false; readonly fault: SchemaFault }
 

@@ -18,7 +18,7 @@ const noun = (type: unknown): string => {
             : `a ${one}`
 }
 
-export interface Finding {
+interface Finding {
   readonly rule: string
   readonly path: string
   readonly message: string

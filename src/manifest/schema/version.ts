@@ -45,7 +45,7 @@ function translatePart(part: string): string | undefined {
   return `>=${version} <${upper.join(".")}`
 }
 
-export type RangeResult =
+type RangeResult =
   | { readonly ok: true; readonly range: string; readonly translated: boolean }
   | { readonly ok: false; readonly message: string; readonly fix: string }
 
@@ -92,7 +92,7 @@ export function satisfies(found: string, range: string): boolean {
   )
 }
 
-export type VersionOutcome =
+type VersionOutcome =
   | { readonly ok: true; readonly version: string; readonly raw: string }
   | { readonly ok: false; readonly message: string }
 

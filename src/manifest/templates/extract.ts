@@ -10,7 +10,7 @@ import type { Context } from "../values/context.ts"
 import { shown } from "../values/diagnostics.ts"
 import { limits } from "../limits.ts"
 
-export type ExtractStep =
+type ExtractStep =
   | { readonly take: "property"; readonly name: string }
   | { readonly take: "item"; readonly index: number }
   /** every item of a list; what follows is taken of each */

@@ -4,7 +4,7 @@
  *
  * Guarantees: nothing about programs that are not listed. Assumes: a driver's own scripts run no argument as code.
  */
-export type Operands =
+type Operands =
   /** arguments of the program itself */
   | "data"
   /** the first is program text, unless an option gave it or a file of it (`awk`, `sed`) */

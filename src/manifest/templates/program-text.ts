@@ -22,7 +22,7 @@ export interface ProgramText<W extends Word> {
   readonly what: "code" | "query" | "command"
   readonly program: string
 }
-export interface Reading<W extends Word> {
+interface Reading<W extends Word> {
   readonly texts: readonly ProgramText<W>[]
   /** the program that reads its text from stdin, where one does, and whether that is statements for a database */
   readonly stdin?: string

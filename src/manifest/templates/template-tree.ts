@@ -23,7 +23,7 @@ export type TemplateTree =
   | { readonly type: "object"; readonly entries: readonly { readonly key: string; readonly value: TemplateTree }[] }
 
 /** Which sources may be named at a place, and why others may not. */
-export interface TemplateRules {
+interface TemplateRules {
   readonly roots: readonly TemplateRoot[]
   readonly otherwise: { readonly rule: string; readonly message: string; readonly fix: string }
 }

@@ -17,7 +17,7 @@ export interface TemplatePath {
   readonly root: TemplateRoot
   readonly keys: readonly string[]
 }
-export type FilterArgument =
+type FilterArgument =
   | { readonly type: "literal"; readonly value: string | number | boolean }
   | { readonly type: "path"; readonly path: TemplatePath }
 export interface Filter {
@@ -28,7 +28,7 @@ export type TemplatePart =
   | { readonly type: "literal"; readonly text: string }
   | { readonly type: "value"; readonly path: TemplatePath; readonly filters: readonly Filter[] }
 
-export type ParsedTemplate =
+type ParsedTemplate =
   | { readonly ok: true; readonly parts: readonly TemplatePart[] }
   | { readonly ok: false; readonly message: string; readonly fix: string }
 

@@ -9,7 +9,7 @@ import type { Context } from "./context.ts"
 import { shown } from "./diagnostics.ts"
 import { coversName, type EgressEntry } from "./egress-entry.ts"
 
-export type Address =
+type Address =
   | { readonly ok: true; readonly text: string; readonly url: URL }
   | { readonly ok: false; readonly message: string }
 
@@ -34,7 +34,7 @@ export function readAddress(text: string): Address {
 const portOf = (url: URL): number => (url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port))
 
 /** Would the declared egress let this address through? */
-export const reaches = (egress: readonly EgressEntry[], url: URL): boolean =>
+const reaches = (egress: readonly EgressEntry[], url: URL): boolean =>
   egress.some((entry) => coversName(entry, url.hostname) && entry.ports.includes(portOf(url)))
 
 /** What stands at `path` is asked for by the driver itself, so its host must be among those it declares. */

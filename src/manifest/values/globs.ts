@@ -25,7 +25,7 @@ export interface Glob {
   readonly text: string
   readonly segments: readonly Segment[]
 }
-export type ParsedGlob = { readonly ok: true; readonly glob: Glob } | { readonly ok: false; readonly message: string }
+type ParsedGlob = { readonly ok: true; readonly glob: Glob } | { readonly ok: false; readonly message: string }
 
 /** wildcards of other languages */
 const ELSEWHERE: ReadonlySet<string> = new Set(["?", "[", "]", "{", "}", "!"])

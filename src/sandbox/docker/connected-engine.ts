@@ -61,7 +61,7 @@ export interface RootOptions {
   /** serves the one way out of a layer's build: registries only */
   readonly serveBuild?: ServeBuild
 }
-export interface ConnectedEngineOptions extends RootOptions {
+interface ConnectedEngineOptions extends RootOptions {
   readonly data: string
   readonly engine?: string | Endpoint
   readonly progress?: (line: string) => void

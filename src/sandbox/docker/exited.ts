@@ -11,7 +11,7 @@ import type { HoldAnswer, HoldRequest } from "../layers/held.ts"
 import { NO_WRITES, UNSEEN } from "../unsettled.ts"
 import type { SealedRun } from "./sealed-run.ts"
 
-export interface ExitedOptions {
+interface ExitedOptions {
   readonly run: SealedRun
   readonly denied: readonly Denial[]
   /** sealed, or open still because their writers were not seen to end */

@@ -22,7 +22,7 @@ import type { ParkedContainer } from "./container/parked.ts"
 import { Running } from "./running.ts"
 import { sealedRun } from "./sealed-run.ts"
 
-export interface PreparedOptions {
+interface PreparedOptions {
   readonly shape: SandboxShape
   readonly transactions: Transactions
   /** called once, when the container is of no more use */

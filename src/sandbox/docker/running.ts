@@ -10,7 +10,7 @@ import { signalProgram } from "../process/signal.ts"
 import type { Terminal } from "../process/terminal.ts"
 import type { ParkedContainer } from "./container/parked.ts"
 
-export interface RunningOptions {
+interface RunningOptions {
   readonly parked: ParkedContainer
   readonly terminal: Terminal | undefined
   readonly privatePipes: boolean

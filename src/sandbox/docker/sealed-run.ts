@@ -23,7 +23,7 @@ export interface SealedRun {
   /** every process of the container was seen to be gone */
   readonly settled: boolean
 }
-export interface SealedRunOptions {
+interface SealedRunOptions {
   readonly parked: ParkedContainer
   readonly shape: SandboxShape
   readonly job: Job
@@ -53,7 +53,7 @@ const wireJob = ({ shape, job, filter }: SealedRunOptions): WireJob => ({
 })
 
 /** As a shell and bubblewrap tell it: a death by signal N and an exit with 128+N are the same to the caller. */
-export const endingOf = (status: Status | undefined, usage: GroupUsage, asked: AskedFor, disk: DiskUse): Ending => {
+const endingOf = (status: Status | undefined, usage: GroupUsage, asked: AskedFor, disk: DiskUse): Ending => {
   if (usage.outOfMemory) return { by: "limit", limit: "memory" }
   if (status === undefined) return { by: "infrastructure", message: "the container ended without a word" }
   if (status.word === "unstartable")

@@ -5,7 +5,7 @@
  * A row is a path of names; everything below the last of them is part of the place. Git's own folder is not here: inside
  * it the rule is the other way round (`GIT_DATA` is what is harmless).
  */
-export interface SensitivePlaces {
+interface SensitivePlaces {
   readonly why: string
   readonly places: readonly string[]
 }

@@ -31,7 +31,7 @@ export interface LayerTransactions {
   readonly home?: string
 }
 
-export interface CallLayersOptions {
+interface CallLayersOptions {
   /** a path that is free, in a folder of the caller's */
   readonly at: string
   /** where layers lie */
@@ -49,7 +49,7 @@ export interface CallLayersOptions {
   readonly transactions: LayerTransactions
 }
 
-export type Watching = Pick<MeterOptions, "processes" | "exceeded">
+type Watching = Pick<MeterOptions, "processes" | "exceeded">
 
 /** How the call stands with its limit of bytes and entries, at its end. */
 export interface DiskUse {

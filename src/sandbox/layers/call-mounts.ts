@@ -51,7 +51,7 @@ export interface CallMounts {
   dispose(): void
 }
 
-export interface CallMountsOptions {
+interface CallMountsOptions {
   /** a path that is free, in a folder of the caller's; where the mounts is mounted */
   readonly at: string
   readonly place: LayerPlace

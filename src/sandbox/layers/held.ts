@@ -99,7 +99,7 @@ const makeDurable = (at: string): void => {
   }
 }
 
-export interface HoldableLayer {
+interface HoldableLayer {
   readonly folder: OpenFolder
   readonly upper: string
   readonly since: Baseline

@@ -43,7 +43,7 @@ export interface LayerFolders {
   /** for what is written */
   readonly store: string
 }
-export interface LayerOptions extends LayerFolders {
+interface LayerOptions extends LayerFolders {
   readonly source: string
   /** as root: who the sandbox runs as; else the layer is mounted with user xattrs */
   readonly sandbox: Identity | undefined

@@ -36,7 +36,7 @@ const identityMap = (from: number, to: number): string => {
     .join("\n")
 }
 
-export interface OwnerMapOptions {
+interface OwnerMapOptions {
   /** a program that enters a new user namespace and then repeats its input */
   readonly helper?: readonly [string, ...string[]]
   readonly withinMs?: number

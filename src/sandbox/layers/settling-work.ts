@@ -24,19 +24,19 @@ export interface ReadLayer {
   readonly xattrPrefix: XattrPrefix
   readonly writes: WriteSet
 }
-export interface CommitWork {
+interface CommitWork {
   readonly do: "commit"
   readonly layer: ReadLayer
   readonly txRoot: string
   /** only paths that these match */
   readonly patterns?: readonly string[]
 }
-export interface HoldWork {
+interface HoldWork {
   readonly do: "hold"
   readonly layer: ReadLayer
   readonly request: HoldRequest
 }
-export interface CommitHeldWork {
+interface CommitHeldWork {
   readonly do: "commit-held"
   readonly held: HeldCommit
   readonly txRoot: string

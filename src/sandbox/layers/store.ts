@@ -19,7 +19,7 @@ export type LayerPlace =
   | { readonly kind: "disk"; readonly folder: string }
   | { readonly kind: "memory"; readonly reason: string }
 
-export interface LayerStore {
+interface LayerStore {
   readonly place: LayerPlace
   /** After every mount of the layers is gone. */
   dispose(): Promise<void>
@@ -40,7 +40,7 @@ const UNFIT: Readonly<Record<number, string>> = {
   0x6a656a63: "virtual machine shares",
 }
 
-export const unfitFor = (type: number): string | undefined => UNFIT[type >>> 0]
+const unfitFor = (type: number): string | undefined => UNFIT[type >>> 0]
 
 const locked = (path: string): number | undefined => {
   let fd: number

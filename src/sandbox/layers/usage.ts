@@ -14,7 +14,7 @@ import { lstatIn, namesIn, openDir, openRoot } from "../effects/beneath.ts"
 import type { BytePath } from "../effects/names.ts"
 import { type LayerBudget, METER } from "./limits.ts"
 
-export interface Usage {
+interface Usage {
   readonly bytes: number
   readonly allocated: number
   readonly entries: number
@@ -169,7 +169,7 @@ const held = async (pids: readonly number[], memory: ReadonlySet<bigint>, tally:
   }
 }
 
-export interface MeasureOptions {
+interface MeasureOptions {
   readonly folders: readonly string[]
   readonly budget: LayerBudget
   /** processes that may hold files without names; none once the call ended */

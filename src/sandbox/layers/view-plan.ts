@@ -18,8 +18,8 @@ import {
 } from "../../manifest/values/globs.ts"
 
 /** More mounts than this cost too much; folders are then kept, and hidden entries covered one by one. */
-export const maxMounts = 512
-export const maxVisited = 50_000
+const maxMounts = 512
+const maxVisited = 50_000
 
 export interface View {
   readonly read: readonly string[]
@@ -38,7 +38,7 @@ export interface ShownFolder {
   readonly how: "built" | "kept"
   readonly entries: readonly ShownEntry[]
 }
-export type ViewPlan =
+type ViewPlan =
   | { readonly ok: true; readonly root: "everything" | "nothing" | ShownFolder }
   | { readonly ok: false; readonly message: string }
 

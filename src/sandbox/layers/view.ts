@@ -46,7 +46,7 @@ const blanksIn = (base: string): Blanks => {
   return { file, folder }
 }
 
-export interface ViewOptions {
+interface ViewOptions {
   readonly source: string
   /** the mounted layer, which the sandbox is given */
   readonly merged: string

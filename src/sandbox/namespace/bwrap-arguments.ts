@@ -18,7 +18,7 @@ export interface Blank {
   readonly folder: string
 }
 
-export const insideUser = { uid: 1000, gid: 1000, home: "/home/tool" } as const
+const insideUser = { uid: 1000, gid: 1000, home: "/home/tool" } as const
 
 /**
  * A terminal obeys the session it controls, and only the session's leader can take it: so the program is made one, by a

@@ -16,7 +16,7 @@ interface Open {
   readonly resolve: (answer: Answer) => void
   readonly reject: (error: Error) => void
 }
-export interface ConversationOptions {
+interface ConversationOptions {
   /** throws, or calls back with an error, where nothing was sent */
   readonly send: (message: RequestMessage, sent: (error: Error | null) => void) => void
   /** called when the first request opens and when none is left */

@@ -35,7 +35,7 @@ import { bwrapPath } from "./sealed-run.ts"
 import { killedTooSoon, namespaceTrouble } from "./trouble.ts"
 
 /** A pipe of the program's streams as Node passes it on: not read from until it is made a stream. */
-export interface PipeHandle {
+interface PipeHandle {
   close(): void
   unref(): void
 }

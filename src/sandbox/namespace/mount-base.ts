@@ -7,7 +7,7 @@
 import { chmodSync, lstatSync, mkdirSync, realpathSync } from "node:fs"
 import { mountsFolder } from "../../data-folder/paths.ts"
 
-export type MountBase =
+type MountBase =
   | { readonly ok: true; readonly path: string }
   | { readonly ok: false; readonly message: string; readonly fix: string }
 

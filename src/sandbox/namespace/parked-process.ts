@@ -42,7 +42,7 @@ export interface ParkedProcess {
   dispose(): void
 }
 
-export interface ParkOptions {
+interface ParkOptions {
   readonly name: string
   readonly groups: Groups
   readonly homeNetwork: number

@@ -32,7 +32,7 @@ export const processorTime = (pid: number): number => {
   return childrenOf(pid).reduce((sum, child) => sum + processorTime(child), own)
 }
 
-export interface Period {
+interface Period {
   readonly everyMs: number
   /** periods after which it is given up, whatever it does */
   readonly most: number

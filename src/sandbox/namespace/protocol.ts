@@ -15,7 +15,7 @@ import type { LayerPlace } from "../layers/store.ts"
 import type { ListenerRole } from "../network/listeners.ts"
 
 /** A job whose workspace was looked at. */
-export interface AdmittedJob extends Job {
+interface AdmittedJob extends Job {
   readonly workspace: FolderIdentity
 }
 

@@ -24,8 +24,8 @@ const streamOf = (handles: Handles, role: StreamRole): Socket => {
   return stream
 }
 
-export type RunRequest = Extract<Request, { op: "run" }>
-export interface RunningOptions {
+type RunRequest = Extract<Request, { op: "run" }>
+interface RunningOptions {
   readonly launched: Launched
   readonly request: RunRequest
   readonly handles: Handles

@@ -37,7 +37,7 @@ interface Sandbox {
   unsettled?: true
 }
 
-export type RunRequest = Extract<Request, { op: "run" }>
+type RunRequest = Extract<Request, { op: "run" }>
 
 export class Sandboxes {
   readonly #premises: Premises

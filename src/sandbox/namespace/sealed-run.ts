@@ -22,7 +22,7 @@ const ESRCH = 3
 /** shells count file sizes in blocks of 512 bytes */
 const ulimitBlock = 512
 
-export interface SealedRun {
+interface SealedRun {
   readonly ending: Ending
   readonly wallMs: number
   readonly usage: GroupUsage | undefined
@@ -84,7 +84,7 @@ const startScript = ({ job, shape, terminal }: SealedRunOptions, grouped: boolea
   return `${lines.join("\n")}\nexec ${bwrapPath} ${options.join(" ")} -- ${argv.map(shellWord).join(" ")} ${redirections.join(" ")}\n`
 }
 
-export interface SealedRunOptions {
+interface SealedRunOptions {
   readonly parkedProcess: ParkedProcess
   readonly shape: SandboxShape
   readonly job: Job

@@ -10,7 +10,7 @@ import type { NetworkChannelSpec } from "../backend.ts"
 import type { NetworkNamespace } from "./netns.ts"
 
 export type ListenerRole = `proxy-${number}` | "dns-udp" | "dns-tcp" | `port-${number}`
-export type HandOver = (role: ListenerRole, handle: Server | UdpSocket) => Promise<void>
+type HandOver = (role: ListenerRole, handle: Server | UdpSocket) => Promise<void>
 
 /** What most networked calls want. */
 export const usualRoles: readonly ListenerRole[] = ["proxy-3128", "port-80", "port-443", "dns-udp", "dns-tcp"]

@@ -30,7 +30,7 @@ const SOCK_STREAM = 1
 const SOCK_DGRAM = 2
 
 /** The one address of the sandbox, and the range that is local there: names get synthetic addresses from it. */
-export const insideAddress = "198.18.0.1"
+const insideAddress = "198.18.0.1"
 
 const socketAddress = (address: string, port: number): Buffer => {
   const bytes = Buffer.alloc(16)

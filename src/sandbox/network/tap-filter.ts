@@ -22,7 +22,7 @@ const skip = statement(answer, 0)
 const skipUnless = (code: number, value: number): Instruction[] => [jump(code, value, 1, 0), skip]
 const skipIf = (value: number): Instruction[] => [jump(isEqual, value, 0, 1), skip]
 
-export type Transport = "tcp" | "udp"
+type Transport = "tcp" | "udp"
 
 /** An IPv4 tap sees the packet from its header on. */
 export const filterV4 = (transport: Transport, network: NetworkChannelSpec | "none"): Buffer => {

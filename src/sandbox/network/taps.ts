@@ -95,7 +95,7 @@ export interface Attempts {
   /** attempts that left no name: they came faster than they could be read, or at too many targets */
   readonly unnamed: number
 }
-export interface Taps {
+interface Taps {
   /** The call that comes has these listeners: what they answer is not shown. From now on the taps are emptied. */
   watch(network: NetworkChannelSpec | "none"): void
   /** What was attempted so far, oldest first of each kind. The taps are not emptied any more by themselves. */

@@ -9,8 +9,8 @@ import { finished } from "node:stream/promises"
 import type { Captured } from "../backend.ts"
 
 /** A tool that prints this many times its cap is not verbose, it is flooding. */
-export const floodFactor = 64
-export const floodFloorBytes = 64 * 1024 * 1024
+const floodFactor = 64
+const floodFloorBytes = 64 * 1024 * 1024
 
 export interface Capture {
   readonly ended: Promise<void>

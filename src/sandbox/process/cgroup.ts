@@ -11,7 +11,7 @@ import { writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { GROUP } from "./limits.ts"
 
-export interface GroupLimits {
+interface GroupLimits {
   readonly memoryBytes: number
   readonly pids: number
   readonly cpus?: number
@@ -42,7 +42,7 @@ export interface Groups {
 }
 
 /** Is the host that made a group at this time gone? A host that started since we looked is not. */
-export type IsDead = (pid: number, madeAt: number) => boolean
+type IsDead = (pid: number, madeAt: number) => boolean
 
 interface Mounted {
   readonly version: 1 | 2
@@ -286,7 +286,7 @@ const none = (reason: string): Groups => ({
   },
 })
 
-export interface FindGroupsOptions {
+interface FindGroupsOptions {
   readonly mountinfo: string
   readonly selfCgroup: string
   /** pid of the host process, which names the groups */

@@ -61,7 +61,7 @@ const isStarter = (pid: number, starter: string | undefined): boolean => {
   }
 }
 
-export interface SignalTarget {
+interface SignalTarget {
   /** number of the first process, once it is known */
   readonly first: () => number | undefined
   /** the run has ended */

@@ -15,7 +15,7 @@ import type { Group } from "./cgroup.ts"
 import { TREE } from "./limits.ts"
 
 /** What only the processes of one call are in. */
-export interface Territory {
+interface Territory {
   readonly group: Group | undefined
   readonly network: Pick<NetworkNamespace, "fd">
 }
@@ -52,7 +52,7 @@ const kill = (pid: number): void => {
 const pause = (tries: number): Promise<unknown> =>
   tries < 20 ? new Promise((resolve) => setImmediate(resolve)) : delay(1)
 
-export interface TreeEnd {
+interface TreeEnd {
   readonly gone: boolean
   /** CPU time that the tree used, where the kernel told it */
   readonly cpuMs?: number | undefined

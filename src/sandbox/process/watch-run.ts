@@ -8,7 +8,7 @@ import { diskNearlyFull } from "../endings.ts"
 import type { OpenLayers } from "../layers/call-layers.ts"
 import { RUN } from "./limits.ts"
 
-export interface WatchRunOptions {
+interface WatchRunOptions {
   readonly limits: Job["limits"]
   /** CPU time of the tree so far; absent where nobody counts it */
   readonly cpuMs?: () => number | undefined

@@ -23,7 +23,7 @@ export interface KeptPath {
   readonly why: string
 }
 
-export interface AdmittedWorkspace {
+interface AdmittedWorkspace {
   readonly folder: OpenFolder
   readonly kept: readonly KeptPath[]
 }

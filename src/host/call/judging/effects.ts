@@ -20,7 +20,7 @@ export const keptReason = (kept: readonly KeptPath[], path: string): string | un
   })?.why
 }
 
-export interface JudgedEffects {
+interface JudgedEffects {
   readonly effects: readonly ReportedEffect[]
   /** why the judging was given up */
   readonly late?: Failure

@@ -31,7 +31,7 @@ const notTaken = (refusal: Unavailable): Failure =>
     : notEnforced(refusal)
 
 /** Rows for the same thing become one. */
-export const mergeDenials = (...lists: readonly (readonly Denial[])[]): readonly Denial[] => {
+const mergeDenials = (...lists: readonly (readonly Denial[])[]): readonly Denial[] => {
   const merged = new Map<string, Denial>()
   for (const denial of lists.flat()) {
     const key = JSON.stringify([denial.layer, denial.reason, denial.target])
@@ -57,7 +57,7 @@ const withUnreachable = (outcome: Attempt["outcome"], failures: readonly Denial[
   return { ...outcome, details: { ...outcome.details, unreachable } }
 }
 
-export interface AttemptOptions {
+interface AttemptOptions {
   /** what is left of the call's time */
   readonly wallMs: number
   /** what earlier attempts were denied */

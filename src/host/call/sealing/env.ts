@@ -18,7 +18,7 @@ const proxyEnv = (port: number | undefined): Record<string, string> => {
   return { ...named, ...lower, NODE_USE_ENV_PROXY: "1" }
 }
 
-export interface SealedEnv {
+interface SealedEnv {
   readonly env: Readonly<Record<string, string>>
   /** names whose values came from the operator's config */
   readonly passed: readonly string[]

@@ -13,7 +13,7 @@ import type { Speakers } from "../../invoke/retry.ts"
 
 const MiB = 1024 * 1024
 
-export interface SealedLimits {
+interface SealedLimits {
   readonly limits: Limits
   readonly required: readonly LimitName[]
   readonly timeout: EffectiveTimeout

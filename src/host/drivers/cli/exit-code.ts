@@ -24,7 +24,7 @@ const claimable: ReadonlySet<ReasonCode> = new Set<ReasonCode>([
   "limit_exceeded",
 ])
 
-export type ExitMeaning =
+type ExitMeaning =
   | { readonly ok: true }
   | { readonly ok: false; readonly code: ReasonCode | `${string}:${string}`; readonly word: string }
 

@@ -6,7 +6,7 @@
  */
 import type { AuthSpec } from "../../../manifest/types.ts"
 
-export type ExpirySign = "none" | "expired" | "check-first"
+type ExpirySign = "none" | "expired" | "check-first"
 
 /** `mapped`: what the driver's `exit_codes` calls this exit, if anything. */
 export const expirySign = (auth: AuthSpec | undefined, exitCode: number, mapped: string | undefined): ExpirySign => {

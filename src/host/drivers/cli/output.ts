@@ -21,7 +21,7 @@ import { type ParsedOutput, parseOutput } from "./parse-output.ts"
 import { isObject } from "../../invoke/schema-path.ts"
 import { tail } from "../../invoke/stream-text.ts"
 
-export interface ExitedProgram {
+interface ExitedProgram {
   readonly exitCode: number
   readonly stdout: Captured
   readonly stderr: Captured
@@ -69,12 +69,12 @@ const saidBeside = (
 }
 
 /** The value without the outputs that the driver drops; the contract's optional outputs are then absent. */
-export const narrowOutputs = (value: JsonValue, drop: readonly string[]): JsonValue => {
+const narrowOutputs = (value: JsonValue, drop: readonly string[]): JsonValue => {
   if (drop.length === 0 || !isObject(value)) return value
   return Object.fromEntries(Object.entries(value).filter(([key]) => !drop.includes(key)))
 }
 
-export interface OutputRules {
+interface OutputRules {
   readonly tool: Pick<ToolContract, "outputs">
   readonly driver: DriverContract
   readonly implementation: Pick<Implementation, "dropOutputs">

@@ -88,7 +88,7 @@ const property = (outputs: JsonSchema, key: string, type: string): boolean => {
 }
 
 /** Streams and exit of a finished program. `main` is the stream that the driver's `stream` chose. */
-export interface Finished {
+interface Finished {
   readonly main: Captured
   readonly stderr: Captured
   readonly exitCode: number

@@ -31,7 +31,7 @@ export interface ValuePiece {
 export type Piece = { readonly type: "literal"; readonly text: string } | ValuePiece
 
 /** `--f` with the value in an element of its own, or `--f=` joined with it. */
-export interface OptionName {
+interface OptionName {
   readonly text: string
   readonly joined: boolean
 }
@@ -46,13 +46,13 @@ export type Element =
   | { readonly type: "flag"; readonly option: string; readonly path: TemplatePath; readonly whenAbsent: boolean }
   | { readonly type: "each"; readonly option?: OptionName; readonly value: ValuePiece }
 
-export interface Finding {
+interface Finding {
   readonly severity: "error" | "warning"
   readonly rule: string
   readonly message: string
   readonly fix: string
 }
-export type CheckedTemplate = { readonly element?: Element; readonly findings: readonly Finding[] }
+type CheckedTemplate = { readonly element?: Element; readonly findings: readonly Finding[] }
 
 const unsafe: SchemaFacts = { declared: true, always: false, types: "unknown" }
 

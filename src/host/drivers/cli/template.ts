@@ -24,12 +24,12 @@ export interface ArgvProgram {
 export interface StdinProgram {
   readonly pieces: readonly Piece[]
 }
-export interface TemplateValues {
+interface TemplateValues {
   readonly input: JsonObject
   readonly context: JsonObject
 }
 
-export type Compiled<T> =
+type Compiled<T> =
   | { readonly ok: true; readonly program: T; readonly diagnostics: readonly Diagnostic[] }
   | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] }
 

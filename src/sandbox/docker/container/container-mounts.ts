@@ -11,7 +11,7 @@ import { MNT_DETACH, MS, mount, umount } from "../../../linux/syscalls.ts"
 import { unmountBelow } from "../work-folder.ts"
 
 const LATE = ["workspace", "home", "tmp", "shm"] as const
-export type LatePlace = (typeof LATE)[number]
+type LatePlace = (typeof LATE)[number]
 
 export interface ContainerMounts {
   readonly path: string

@@ -11,7 +11,7 @@ import type { Outcome } from "../engine/engine.ts"
 import { presentMasks, readOnlyInside } from "../../proc-masks.ts"
 import { bridgeCalls } from "./job-wire.ts"
 
-export const insideHome = "/home/tool"
+const insideHome = "/home/tool"
 /** Where the bridge and its pipes are while the container is parked; the call's own files cover it afterwards. */
 export const insideBridge = "/run/caisson"
 
@@ -31,7 +31,7 @@ export interface RootMaker {
   /** The engine does not have what it had: look again next time. */
   forget(): void
 }
-export interface ContainerPlaces {
+interface ContainerPlaces {
   /** folder holding the bridge's mounts, detached once it is parked */
   readonly bridge: string
   readonly workspace: string

@@ -39,7 +39,7 @@ export interface ParkedContainer {
   kill(): void
   dispose(): Promise<void>
 }
-export interface ParkOptions {
+interface ParkOptions {
   readonly engine: Engine
   readonly info: EngineInfo
   readonly removals: Removals

@@ -36,7 +36,7 @@ export interface ReadyPipes extends Streams<Socket> {
   readonly give: () => void
   readonly close: () => void
 }
-export interface OpenPipes {
+interface OpenPipes {
   /** Wait for the first word of the bridge, process `pid`; `gone` tells whether the container died meanwhile. */
   ready(pid: number, withinMs: number, gone: () => boolean): Promise<ReadyPipes | { readonly failed: string }>
   close(): void

@@ -20,7 +20,7 @@ export interface JsonRule {
   readonly errnoRet?: number
   readonly args?: readonly JsonArgument[]
 }
-export interface JsonProfile {
+interface JsonProfile {
   readonly defaultAction: "SCMP_ACT_ALLOW"
   readonly architectures: readonly string[]
   readonly syscalls: readonly JsonRule[]

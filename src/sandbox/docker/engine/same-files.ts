@@ -15,7 +15,7 @@ import type { WorkFolder } from "../work-folder.ts"
 import { onlyFile } from "./only-file.ts"
 import type { Removals } from "./removals.ts"
 
-export interface MarkerOptions {
+interface MarkerOptions {
   readonly engine: Engine
   readonly product: "docker" | "podman"
   readonly removals: Removals

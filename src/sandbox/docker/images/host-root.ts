@@ -82,7 +82,7 @@ const emptyImage = async (root: HostRoot, architecture: "amd64" | "arm64"): Prom
   return imageArchive([await layerOf(entries)], { architecture, repository: "caisson/empty" })
 }
 
-export interface HostRootOptions {
+interface HostRootOptions {
   readonly engine: Engine
   /** where views and the bridge's code are made, on the work folder */
   readonly dir: string

@@ -18,7 +18,7 @@ import { onlyFile } from "../engine/only-file.ts"
 import type { Removals } from "../engine/removals.ts"
 import { type DriverLayer, ensureLayer, ensureRunner, ensureView, runnerText } from "./images.ts"
 
-export interface ImageRootOptions {
+interface ImageRootOptions {
   readonly engine: Engine
   readonly product: "docker" | "podman"
   readonly base?: string

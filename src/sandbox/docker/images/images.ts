@@ -59,7 +59,7 @@ const contextOf = (files: readonly ContextFile[]): Readable => {
 }
 
 /** A build's network mode, or only a look whether the image is there. */
-export type BuildNetwork = "none" | "default" | `container:${string}` | "find-only"
+type BuildNetwork = "none" | "default" | `container:${string}` | "find-only"
 interface Recipe {
   readonly name: string
   readonly files: readonly ContextFile[]
@@ -92,7 +92,7 @@ const findOrBuild = async (engine: Engine, recipe: Recipe, progress: Progress): 
     : { ok: true, value: made.value }
 }
 
-export interface RunnerOptions {
+interface RunnerOptions {
   readonly engine: Engine
   /** an image to build on; absent: one made by `scripts/docker-base.mjs`, else the public one */
   readonly base?: string

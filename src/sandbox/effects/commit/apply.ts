@@ -22,7 +22,7 @@ export class Conflict extends Error {
   }
 }
 
-export interface ApplyContext {
+interface ApplyContext {
   readonly root: number
   readonly staging: Staging
   readonly since: bigint

@@ -17,7 +17,7 @@ import { originHandle, readAttributes, type XattrPrefix } from "../xattrs.ts"
 import { everyBelow } from "./identity.ts"
 import type { Move } from "./plan.ts"
 
-export interface CheckOptions {
+interface CheckOptions {
   readonly root: number
   readonly upper: string
   readonly prefix: XattrPrefix

@@ -83,7 +83,7 @@ const identityOf = (value: unknown, where: string): Identity => {
 }
 
 /** The only attributes that a commit sets or takes away. */
-export const isPayloadName = (name: string): boolean =>
+const isPayloadName = (name: string): boolean =>
   (name.startsWith("user.") && !name.startsWith("user.overlay.")) || /^system\.posix_acl_(access|default)$/.test(name)
 
 const valuesOf = (value: unknown, where: string): Values => {
@@ -137,7 +137,7 @@ const operationOf = (value: unknown, index: number, count: number): Operation =>
   }
 }
 
-export const parseJson = (bytes: Buffer): unknown => {
+const parseJson = (bytes: Buffer): unknown => {
   try {
     return JSON.parse(bytes.toString("utf8"))
   } catch {
@@ -172,7 +172,7 @@ export interface StagedIn {
   /** absent until it was made and looked at */
   readonly ino?: string
 }
-export const STAGED_NAME = /^\.caisson-tx-[0-9a-f]{32}$/
+const STAGED_NAME = /^\.caisson-tx-[0-9a-f]{32}$/
 
 /** The note about staged files that had to lie in the workspace. */
 export const parsePlace = (bytes: Buffer): StagedIn => {

@@ -11,7 +11,7 @@ import { lstatSync, statSync, type BigIntStats } from "node:fs"
 import { below, displayName, type BytePath } from "../names.ts"
 import type { Owner } from "./stage.ts"
 
-export interface LayerOwners {
+interface LayerOwners {
   /** the workspace's */
   readonly root: Owner
   /** Does the layer's entry belong to whom the one below it does? */

@@ -29,7 +29,7 @@ export interface Recovery {
   readonly malformed: readonly { readonly at: string; readonly why: string }[]
 }
 
-export interface RecoverOptions extends LockOptions {
+interface RecoverOptions extends LockOptions {
   readonly workspace: string | OpenFolder
   readonly txRoot: string
   /** called at every step that a crash could follow */
