@@ -169,7 +169,7 @@ export const controls: readonly Control[] = [
   {
     name: "noexec on everything writable",
     edits: [
-      layers("slot.ts", "MS.NOSUID | MS.NODEV | MS.NOEXEC", "MS.NOSUID | MS.NODEV"),
+      layers("call-mounts.ts", "MS.NOSUID | MS.NODEV | MS.NOEXEC", "MS.NOSUID | MS.NODEV"),
       {
         file: "sandbox/layers/overlay.ts",
         find: "merged, MS.NOSUID | MS.NODEV | MS.NOEXEC,",
@@ -261,7 +261,7 @@ export const controls: readonly Control[] = [
     name: "an environment built from nothing",
     edits: [
       bwrap('"--clearenv",', ""),
-      namespace("seat.ts", "env: {},", ""),
+      namespace("parked-process.ts", "env: {},", ""),
       namespace("launcher.ts", "  process.env = {}\n", ""),
       namespace("launch.ts", "env: compiledIn(data), cwd", "cwd"),
     ],
@@ -358,7 +358,7 @@ export const controls: readonly Control[] = [
         "false",
       ),
       layers("call-layers.ts", "budget.bytes - used.bytes < FULL_BELOW.bytes", "false"),
-      layers("slot.ts", "Math.min(bytes, memoryBytes)", "2 ** 29"),
+      layers("call-mounts.ts", "Math.min(bytes, memoryBytes)", "2 ** 29"),
       namespace("sealed-run.ts", "ulimit -f ${Math.ceil(job.limits.diskBytes / ulimitBlock)}", "ulimit -f unlimited"),
     ],
     reddens: [
@@ -445,7 +445,7 @@ export const controls: readonly Control[] = [
       ...noKill,
       bwrap('"--die-with-parent",', ""),
       bwrap('"--unshare-pid", ', ""),
-      namespace("sealed-run.ts", "await treeGone(seat, status.childPid)", "{ gone: true, cpuMs: undefined }"),
+      namespace("sealed-run.ts", "await treeGone(parkedProcess, status.childPid)", "{ gone: true, cpuMs: undefined }"),
     ],
     reddens: ["what orphans write after", "an orphan that keeps stdout open"],
   },
@@ -513,7 +513,7 @@ export const controls: readonly Control[] = [
   },
   {
     name: "keeping only declared state of the home",
-    edits: [layers("call-layers.ts", "commitTracked(home, homeWrites, keep)", "commitTracked(home, homeWrites)")],
+    edits: [layers("call-layers.ts", "txRoot: home.txRoot, patterns }", "txRoot: home.txRoot }")],
     reddens: ["rc files beside declared driver state"],
   },
   {

@@ -11,9 +11,9 @@ export const LAUNCHER = {
   signsMissed: 4,
 } as const
 
-export const SEATS = {
-  /** `parked processes`: kept ready, each a parked shell of under a megabyte; a call that finds none waits for one of its own */
-  parked: 2,
-  /** `launcher`: a prepared sandbox that is not started within this no longer holds up the making of the next parked process */
+export const PARKED = {
+  /** `parked-processes`: kept, each a shell of under a megabyte; a call that finds none waits for one of its own */
+  ready: 2,
+  /** `sandboxes`: a prepared sandbox that is not started within this no longer holds up the making of the next parked process */
   refillMs: 50,
 } as const

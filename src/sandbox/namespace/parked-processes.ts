@@ -1,5 +1,5 @@
 /**
- * ParkedProcesses: some kept ready, each handed to the host piece by piece before a call gets it.
+ * Parked processes: some kept ready, each handed to the host piece by piece before a call gets it.
  *
  * Guarantees: a parked process that could not be made, or that died while it waited, never fails a call: the next one is taken, and
  * only a parked process made for the call itself speaks for the machine. What a parked process holds is let go of with it.
@@ -9,7 +9,7 @@ import type { Server, Socket } from "node:net"
 import type { Lease, Users } from "../identities.ts"
 import { type ListenerRole, offerListeners, usualRoles } from "../network/listeners.ts"
 import type { Groups } from "../process/cgroup.ts"
-import { SEATS } from "./limits.ts"
+import { PARKED } from "./limits.ts"
 import type { HandleRole, StreamRole } from "./protocol.ts"
 import { type ParkedProcess, parkProcess } from "./parked-process.ts"
 
@@ -49,7 +49,7 @@ export class ParkedProcesses {
 
   /** Bring the number of ready parked processes up to what is kept. */
   park(): void {
-    while (this.#parked.length < SEATS.parked) this.#parked.push(this.#make(usualRoles).catch(() => undefined))
+    while (this.#parked.length < PARKED.ready) this.#parked.push(this.#make(usualRoles).catch(() => undefined))
   }
 
   async take(listeners: readonly ListenerRole[], streams: readonly StreamRole[]): Promise<OfferedProcess> {

@@ -15,7 +15,7 @@ import { deniedAttempts } from "../network/denied-attempts.ts"
 import { rolesOf } from "../network/listeners.ts"
 import { currentNetwork } from "../network/netns.ts"
 import { signalProgram } from "../process/signal.ts"
-import { SEATS } from "./limits.ts"
+import { PARKED } from "./limits.ts"
 import { openPremises, type Premises } from "./premises.ts"
 import type { LauncherFacts, LauncherOptions, PrepareAnswer, Refusal, Request, RunAnswer } from "./protocol.ts"
 import { bwrapPath, sealedRun } from "./sealed-run.ts"
@@ -78,7 +78,7 @@ export class Sandboxes {
       shape.privatePipes ? ["to-tool", "from-tool"] : [],
     )
     // Not now: making the next parked process would hold up the call that took this one.
-    setTimeout(() => this.park(), SEATS.refillMs)
+    setTimeout(() => this.park(), PARKED.refillMs)
     try {
       offered.parkedProcess.network.watch(shape.network)
     } catch (error) {

@@ -11,7 +11,7 @@ import { commandOf, descendants, removeFolder, temporaryFolder, until } from "..
 
 const groups = findGroups({ mountinfo: "", selfCgroup: "", hostPid: process.pid, isDead: () => false })
 
-describeNeeding("seats that are kept ready", noRoot, () => {
+describeNeeding("parked processes that are kept ready", noRoot, () => {
   const taken: Disposable[] = []
   afterEach(() => {
     for (const parkedProcess of taken.splice(0)) parkedProcess[Symbol.dispose]()
