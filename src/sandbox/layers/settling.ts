@@ -22,7 +22,11 @@ class Thread {
   #serial = 0
   constructor(ended: () => void) {
     const extension = import.meta.url.endsWith(".ts") ? "ts" : "js"
-    this.#worker = new Worker(new URL(`./settling-thread.${extension}`, import.meta.url), { env: {} })
+    this.#worker = new Worker(new URL(`./settling-thread.${extension}`, import.meta.url), {
+      env: {},
+      // Descriptors come from system calls that Node knows nothing of, and it would warn of each that is closed.
+      trackUnmanagedFds: false,
+    })
     this.#worker.unref()
     this.#worker.on("message", (message: FromThread) => {
       const open = this.#open.get(message.id)

@@ -23,8 +23,8 @@ const fileOf = (names: readonly string[]): string => {
   if (found === undefined) throw new Error(`${names[0]} is not in this installation`)
   return found
 }
-const dockerfile = (): string => fileOf(["../../../Dockerfile.runner"])
-export const runnerText = (name: string): string => fileOf([`../../runner/${name}`, `../../../src/runner/${name}`])
+const dockerfile = (): string => fileOf(["../../../../Dockerfile.runner"])
+export const runnerText = (name: string): string => fileOf([`../../../runner/${name}`, `../../../../src/runner/${name}`])
 
 const digest = (parts: readonly (string | Buffer)[]): string => {
   const hash = createHash("sha256")
