@@ -1,10 +1,11 @@
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { createHost, readReceipts, verifyChain } from "../../src/host/index.ts"
 import type { Host } from "../../src/host/index.ts"
 import { fixtureTools, openFolder } from "../e2e/host-world.ts"
+import { removeFolder } from "../support/remove-folder.ts"
 
 /** An emulated machine, where each kill takes a minute, shows a sample of them. */
 const sample = Number(process.env["CAISSON_TEST_PATIENCE"] ?? 1) > 1 ? 5 : 1
@@ -41,7 +42,7 @@ class Place implements Disposable {
     })
   }
   [Symbol.dispose](): void {
-    rmSync(this.folder, { recursive: true, force: true })
+    removeFolder(this.folder)
   }
 }
 

@@ -1,11 +1,12 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { createHost, readReceipts, verifyChain } from "../../src/host/index.ts"
 import { until } from "../support/sealed.ts"
 import { digestOfFolder, fixtureTools, openFolder } from "./host-world.ts"
+import { removeFolder } from "../support/remove-folder.ts"
 
 /** Processes whose command line holds the text. */
 const running = (text: string): string[] =>
@@ -59,7 +60,7 @@ it("a host killed in the middle of a call leaves the workspace as it was, no pro
     expect(await verifyChain(data)).toMatchObject({ ok: true })
     expect(readdirSync(join(data, "calls"))).toEqual([])
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    removeFolder(folder)
   }
 })
 
@@ -77,7 +78,7 @@ it("a program that waits for its host to close is still there when it has", asyn
     expect(await once(child, "close")).toEqual([0, null])
     expect(said).toBe("closed\n")
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    removeFolder(folder)
   }
 })
 
@@ -106,6 +107,6 @@ it("closing a host waits for calls under way and refuses calls from then on", as
     await closing
     expect(await verifyChain(join(folder, "data"))).toMatchObject({ ok: true, entries: 1 })
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    removeFolder(folder)
   }
 })

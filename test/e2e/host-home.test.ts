@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { createHost, readReceipts } from "../../src/host/index.ts"
@@ -6,6 +6,7 @@ import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
 import type { Job } from "../../src/sandbox/backend.ts"
 import { fixtureTools, openFolder, openWorld, type World } from "./host-world.ts"
 import { during } from "./swap.ts"
+import { removeFolder } from "../support/remove-folder.ts"
 
 const token = "/home/tool/.actor/token"
 
@@ -62,7 +63,7 @@ it("state that another call renewed meanwhile is an error that the caller sees, 
   let between = (): void => undefined
   const data = openFolder()
   using after = new DisposableStack()
-  after.defer(() => rmSync(data, { recursive: true, force: true }))
+  after.defer(() => removeFolder(data))
   await using real = createNamespaceBackend({ data })
   const started = (job: Job): void => {
     home = job.home?.dir ?? home
@@ -108,6 +109,6 @@ it("a driver's state is not for another manifest that claims its id, nor for ano
     mkdirSync(workspace)
     expect(await read("mine")).toBe("nothing")
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    removeFolder(folder)
   }
 })

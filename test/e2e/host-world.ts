@@ -8,13 +8,13 @@ import {
   readFileSync,
   readlinkSync,
   realpathSync,
-  rmSync,
   writeFileSync,
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createHost, processCaller } from "../../src/host/index.ts"
 import type { CallOptions, CallRequest, Envelope, Host, HostOptions } from "../../src/host/types.ts"
+import { removeFolder } from "../support/remove-folder.ts"
 
 export const fixtureTools = join(import.meta.dirname, "../../fixtures/tools")
 
@@ -71,7 +71,7 @@ export const openWorld = async (config = "", options: HostOptions = {}): Promise
       ),
     async [Symbol.asyncDispose]() {
       await host.close()
-      rmSync(folder, { recursive: true, force: true })
+      removeFolder(folder)
     },
   }
 }

@@ -24,7 +24,8 @@ const fileOf = (names: readonly string[]): string => {
   return found
 }
 const dockerfile = (): string => fileOf(["../../../../Dockerfile.runner"])
-export const runnerText = (name: string): string => fileOf([`../../../runner/${name}`, `../../../../src/runner/${name}`])
+export const runnerText = (name: string): string =>
+  fileOf([`../../../runner/${name}`, `../../../../src/runner/${name}`])
 
 const digest = (parts: readonly (string | Buffer)[]): string => {
   const hash = createHash("sha256")
