@@ -52,6 +52,7 @@ export const egressBudgets: EgressBudgets = Object.freeze({
 
 export const hostLimits = Object.freeze({
   inputBytes: limit("admit", 16 * MiB, "input_invalid"),
+  nameChars: limit("admit", 4_096, "of a tool, a driver or a workspace: input_invalid, before anything is looked for"),
   contextBytes: limit("admit", MiB, "input_invalid"),
   concurrentCalls: limit("the host", 64, "the call, listing or question waits for a place"),
   concurrentProbes: limit("version checks", 4, "the check waits for a place"),

@@ -124,6 +124,14 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
     return refuse("input_invalid", "`tool` is not the id of a tool", { field: "tool" })
   const wrong = TEXTS.find((field) => request[field] !== undefined && typeof request[field] !== "string")
   if (wrong !== undefined) return refuse("input_invalid", `\`${wrong}\` is not text`, { field: wrong }, "pass a string")
+  const long = (["tool", ...TEXTS] as const).find((field) => (request[field]?.length ?? 0) > hostLimits.nameChars.value)
+  if (long !== undefined)
+    return refuse(
+      "input_invalid",
+      `\`${long}\` is longer than ${hostLimits.nameChars.value} characters`,
+      { field: long, limit: hostLimits.nameChars.value },
+      "no tool, driver or folder has so long a name",
+    )
   if (request.plan !== undefined && typeof request.plan !== "boolean")
     return refuse("input_invalid", "`plan` is not true or false", { field: "plan" }, "pass true or false")
   if (requested.unreadable !== undefined)

@@ -179,6 +179,16 @@ describe("admit", () => {
     expect(admitted(place(), { [field]: 7 as never })).toMatchObject({ code: "input_invalid", details: { field } })
   })
 
+  it.each(["tool", "workspace", "driver"])(
+    "refuses a %s so long that none is called so, and does not repeat it",
+    (field) => {
+      const refused = admitted(place(), { [field]: "x".repeat(4_097) })
+      expect(refused).toMatchObject({ code: "input_invalid", details: { field, limit: 4_096 } })
+      expect(JSON.stringify(refused).length).toBeLessThan(400)
+      expect(admitted(place(), { [field]: "x".repeat(4_096) })).not.toMatchObject({ details: { limit: 4_096 } })
+    },
+  )
+
   it("refuses what could not be read as JSON, in the caller's own words", () => {
     expect(admitted(place(), { unreadable: "stdin is not JSON" })).toMatchObject({
       code: "input_invalid",
