@@ -84,10 +84,15 @@ const ensurePackages = () => {
   return node
 }
 
-const ensureBuild = () => {
+/** A test run has no use for sources that cannot be built; a user's call still runs from them. @param {boolean} forTests */
+const ensureBuild = (forTests) => {
   if (isDistCurrent()) return
   say("caisson: building dist")
   const outcome = build()
+  if (outcome === "failed" && forTests) {
+    say("caisson: dist could not be built; the messages above say why (`npm run typecheck` gives them again)")
+    process.exit(1)
+  }
   if (outcome !== "built") say(`caisson: dist could not be built (${outcome}); running from src instead`)
 }
 
@@ -99,7 +104,7 @@ export const setup = (options = {}) => {
   const node = ensurePackages()
   if (node === undefined) process.exit(hostCannotRun)
   if (options.packagesOnly) return node
-  ensureBuild()
+  ensureBuild(options.forTests === true)
   if (!ensureSystemPackages(options)) process.exit(hostCannotRun)
   return node
 }

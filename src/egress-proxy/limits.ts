@@ -5,7 +5,7 @@
  * memory is taken.
  */
 import { readFileSync } from "node:fs"
-import { createPace } from "./pace.ts"
+import { createPace, type Pace } from "./pace.ts"
 
 export interface ProxyLimits {
   /** bytes of a request head (request line and headers) → `head_too_large`, connection closed */
@@ -128,7 +128,7 @@ export const processConnections = { open: 0, limit: connectionsFor(descriptorLim
  * What one proxy of this process works on in a second while others have connections, counted as for `turnBytes`, and
  * how much of it it may save up → it waits. Those that want more divide it among them.
  */
-export const processPace = createPace(33_554_432, 65_536)
+export const processPace: Pace = createPace(33_554_432, 65_536)
 
 /** A proxy that only serves sandboxes: one of them cannot take the process's connections from the others. */
 export const sandboxLimits: ProxyLimits = Object.freeze({

@@ -6,7 +6,7 @@
  * `perSecond` among them, so that all of them together leave the event loop to those that ask for little.
  * Assumes: what is spent is counted in one unit by all; whoever is told to wait does so.
  */
-interface Pace {
+export interface Pace {
   join(): Place
 }
 
