@@ -19,7 +19,8 @@ import type { OpenChannel } from "./container/channel.ts"
 import type { EngineWatch } from "./engine/engine-watch.ts"
 import { Exited } from "./exited.ts"
 import type { ParkedContainer } from "./container/parked.ts"
-import { Running } from "./running.ts"
+import { RunningProgram } from "../process/running-program.ts"
+import { signalProgram } from "../process/signal.ts"
 import { sealedRun } from "./sealed-run.ts"
 
 interface PreparedOptions {
@@ -96,14 +97,19 @@ export class Prepared implements PreparedSandbox {
       return this.#refused(layerRefusal(error), error)
     }
     const stopped = new AbortController()
-    return new Running({
-      parked: this.#options.parked,
+    const { parked, shape } = this.#options
+    const { input, out, err, toTool, fromTool } = parked.pipes
+    parked.pipes.give()
+    if (!shape.privatePipes) for (const stream of [toTool, fromTool]) stream.destroy()
+    return new RunningProgram({
+      streams: { stdin: input, stdout: out, stderr: err },
+      pipes: shape.privatePipes ? { toTool, fromTool } : undefined,
       terminal: attached.terminal,
-      privatePipes: this.#options.shape.privatePipes,
-      stopped,
       cancel,
       exited: this.#run(job, attached.layers, stopped.signal),
       settled: () => this.#settled,
+      signal: (name, over) => signalProgram(name, { first: () => parked.pid, over }),
+      stop: (ending) => stopped.abort(ending),
     })
   }
   #release(): void {

@@ -2,11 +2,10 @@
  * A program that runs in the launcher's hands, its streams in ours.
  *
  * Guarantees: the bytes of its streams go between the program and this process alone, with the pipes' own back-pressure.
- * The streams end with the run; whoever does not read them loses what they hold when the run is disposed of.
  */
 import { Socket } from "node:net"
-import type { Readable, Writable } from "node:stream"
-import type { Ending, ExitedSandbox, RunningSandbox, Unavailable } from "../backend.ts"
+import type { RunningSandbox, Unavailable } from "../backend.ts"
+import { RunningProgram } from "../process/running-program.ts"
 import type { Terminal } from "../process/terminal.ts"
 import { Exited } from "./exited.ts"
 import type { Handles, Launched } from "./launch.ts"
@@ -36,89 +35,41 @@ interface RunningOptions {
   readonly ended: () => void
 }
 
-class Running implements RunningSandbox {
-  readonly ok = true
-  readonly stdin: Writable
-  readonly stdout: Readable
-  readonly stderr: Readable
-  readonly terminal?: { resize(columns: number, rows: number): void }
-  readonly pipes?: { readonly toTool: Writable; readonly fromTool: Readable }
-  readonly exited: Promise<ExitedSandbox | Unavailable>
-  readonly #options: RunningOptions
-  readonly #streams: Socket[]
-  constructor(options: RunningOptions, answered: Promise<RunAnswer | Refusal>) {
-    this.#options = options
-    const { handles, terminal, privatePipes, request, launched } = options
-    const [stdin, stdout, stderr] = (["stdin", "stdout", "stderr"] as const).map((role) => streamOf(handles, role)) as [
-      Socket,
-      Socket,
-      Socket,
-    ]
-    this.#streams = [stdin, stdout, stderr]
-    this.stdin = terminal?.input ?? stdin
-    this.stdout = terminal?.output ?? stdout
-    this.stderr = stderr
-    if (terminal !== undefined) {
-      this.terminal = terminal
-      stdin.destroy()
-      stdout.destroy()
-    }
-    if (privatePipes) {
-      const [toTool, fromTool] = [streamOf(handles, "to-tool"), streamOf(handles, "from-tool")]
-      this.pipes = { toTool, fromTool }
-      this.#streams.push(toTool, fromTool)
-    }
-    const onCancel = (): void => this.stop({ by: "cancelled" })
-    options.cancel.addEventListener("abort", onCancel, { once: true })
-    if (options.cancel.aborted) onCancel()
-    this.exited = answered
+const running = (options: RunningOptions, answered: Promise<RunAnswer | Refusal>): RunningProgram => {
+  const { handles, launched, request } = options
+  const { sandbox } = request
+  const stream = (role: StreamRole): Socket => streamOf(handles, role)
+  let settled = true
+  return new RunningProgram({
+    streams: { stdin: stream("stdin"), stdout: stream("stdout"), stderr: stream("stderr") },
+    pipes: options.privatePipes ? { toTool: stream("to-tool"), fromTool: stream("from-tool") } : undefined,
+    terminal: options.terminal,
+    cancel: options.cancel,
+    exited: answered
       .then((answer) => {
-        // Processes that are still there would keep the streams from ending.
-        if (answer.ok && answer.writes === undefined) this.#close()
-        return answer.ok ? new Exited(launched, request.sandbox, answer) : answer
+        if (!answer.ok) return answer
+        settled = answer.writes !== undefined
+        return new Exited(launched, sandbox, answer)
       })
-      .finally(() => {
-        options.cancel.removeEventListener("abort", onCancel)
-        stdin.destroy()
-        this.pipes?.toTool.destroy()
-        terminal?.hangUp()
-        options.ended()
-      })
-    // Whoever waits for it hears of it; nobody has to.
-    this.exited.catch(() => undefined)
-  }
-  signal(name: NodeJS.Signals): void {
-    const { launched, request } = this.#options
-    void launched.ask({ op: "signal", sandbox: request.sandbox, signal: name }).catch(() => undefined)
-  }
-  stop(ending: Ending): void {
-    const { launched, request } = this.#options
-    void launched.ask({ op: "stop", sandbox: request.sandbox, ending }).catch(() => undefined)
-  }
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.stop({ by: "cancelled" })
-    const exited = await this.exited.catch(() => undefined)
-    if (exited?.ok === true) await exited.discard()
-    this.#close()
-  }
-  #close(): void {
-    for (const stream of this.#streams) stream.destroy()
-    this.#options.terminal?.close()
-  }
+      .finally(options.ended),
+    settled: () => settled,
+    signal: (name) => launched.ask({ op: "signal", sandbox, signal: name }),
+    stop: (ending) => void launched.ask({ op: "stop", sandbox, ending }).catch(() => undefined),
+  })
 }
 
 /** Ask for the run; answers when it has begun. */
 export const startRun = async (options: RunningOptions): Promise<RunningSandbox | Unavailable> => {
   const begun = Promise.withResolvers<"begun">()
   const answered = options.launched.ask(options.request, () => begun.resolve("begun")) as Promise<RunAnswer | Refusal>
-  const running = new Running(options, answered)
+  const program = running(options, answered)
   try {
     const first = await Promise.race([begun.promise, answered])
-    if (first === "begun" || first.ok) return running
-    await running[Symbol.asyncDispose]()
+    if (first === "begun" || first.ok) return program
+    await program[Symbol.asyncDispose]()
     return first
   } catch (error) {
-    await running[Symbol.asyncDispose]()
+    await program[Symbol.asyncDispose]()
     throw error
   }
 }
