@@ -341,13 +341,17 @@ describe("evidence", () => {
 })
 
 describe("on a terminal", () => {
-  /** Types the keys at the first question and answers what was on the screen, and the exit code. */
-  const typed = async (keys: string, ...more: string[]): Promise<{ screen: string; code: number }> => {
-    const drive = `
+  /** Types `before` at once and `keys` at the first question, and answers what was on the screen, and the exit code. */
+  const drive = async (
+    { before = "", keys }: { readonly before?: string; readonly keys: string },
+    ...words: string[]
+  ): Promise<{ screen: string; code: number }> => {
+    const terminal = `
 import os, pty, sys
 pid, screen = pty.fork()
 if pid == 0:
-    os.execv(sys.argv[2], sys.argv[2:])
+    os.execv(sys.argv[3], sys.argv[3:])
+os.write(screen, sys.argv[1].encode())
 seen, told = b"", False
 while True:
     try: part = os.read(screen, 65536)
@@ -356,19 +360,20 @@ while True:
     seen += part
     if not told and b"[y/N]" in seen:
         told = True
-        os.write(screen, sys.argv[1].encode())
+        os.write(screen, sys.argv[2].encode())
 sys.stdout.buffer.write(seen)
 sys.stdout.flush()
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`
-    const input = '{"path": "a.txt", "content": "hello"}'
-    const call = [process.execPath, launcher, "call", "file.write", "-i", input, ...more]
-    const ended = await execa("python3", ["-c", drive, keys, ...call], {
+    const call = [process.execPath, launcher, "call", "file.write", ...words]
+    const ended = await execa("python3", ["-c", terminal, before, keys, ...call], {
       cwd: workspace,
       env: { ...env, TERM: "xterm", NO_COLOR: "1" },
       reject: false,
     })
     return { screen: ended.stdout, code: ended.exitCode ?? -1 }
   }
+  const hello = '{"path": "a.txt", "content": "hello"}'
+  const typed = (keys: string, ...more: string[]): ReturnType<typeof drive> => drive({ keys }, "-i", hello, ...more)
 
   test("the effects are shown before the question, and a yes keeps them", async () => {
     const { screen, code } = await typed("y\n")
@@ -390,54 +395,14 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`
   })
 
   test("a yes typed before the question was there is no answer to it", async () => {
-    const drive = `
-import os, pty, sys
-pid, screen = pty.fork()
-if pid == 0:
-    os.execv(sys.argv[1], sys.argv[1:])
-os.write(screen, b"y\\ny\\n")
-seen, told = b"", False
-while True:
-    try: part = os.read(screen, 65536)
-    except OSError: break
-    if not part: break
-    seen += part
-    if not told and b"[y/N]" in seen:
-        told = True
-        os.write(screen, b"\\n")
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`
-    const input = '{"path": "a.txt", "content": "hello"}'
-    const call = [process.execPath, launcher, "call", "file.write", "-i", input]
-    const { exitCode } = await execa("python3", ["-c", drive, ...call], { cwd: workspace, env, reject: false })
-    expect(exitCode).toBe(4)
+    const { code } = await drive({ before: "y\ny\n", keys: "\n" }, "-i", hello)
+    expect(code).toBe(4)
     expect(files()).toEqual([])
   })
 
   test("an input that was typed, up to its end, leaves the terminal to the question", async () => {
-    const drive = `
-import os, pty, sys
-pid, screen = pty.fork()
-if pid == 0:
-    os.execv(sys.argv[1], sys.argv[1:])
-os.write(screen, b'{"path": "a.txt", "content": "hello"}\\n\\x04')
-seen, told = b"", False
-while True:
-    try: part = os.read(screen, 65536)
-    except OSError: break
-    if not part: break
-    seen += part
-    if not told and b"[y/N]" in seen:
-        told = True
-        os.write(screen, b"y\\n")
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`
-    const call = [process.execPath, launcher, "call", "file.write", "-i", "-"]
-    const { exitCode } = await execa("python3", ["-c", drive, ...call], {
-      cwd: workspace,
-      env,
-      reject: false,
-      timeout: 20_000,
-    })
-    expect(exitCode).toBe(0)
+    const { code } = await drive({ before: `${hello}\n\u0004`, keys: "y\n" }, "-i", "-")
+    expect(code).toBe(0)
     expect(files()).toEqual(["a.txt"])
   })
 
