@@ -1,4 +1,5 @@
 /** What an observer of a call hears while it happens. */
+import type { JsonValue } from "../manifest/types.ts"
 import type { Denial } from "../sandbox/backend.ts"
 
 export type EventBody =
@@ -13,6 +14,8 @@ export type EventBody =
       readonly bytes: Uint8Array
       readonly dropped?: number
     }
+  /** a part of the result, or word of how far it is; `dropped`: how many were left out just before */
+  | { readonly type: "progress"; readonly value: JsonValue; readonly dropped?: number }
   | { readonly type: "denied"; readonly denial: Denial }
   | { readonly type: "judged"; readonly verdict: string; readonly effects: number }
   | { readonly type: "held"; readonly id: string; readonly expires: string }

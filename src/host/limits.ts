@@ -58,6 +58,12 @@ export const hostLimits = Object.freeze({
   concurrentProbes: limit("version checks", 4, "the check waits for a place"),
   probeMs: limit("version checks", 120_000, "waiting included: the driver counts as unavailable, and is asked again"),
   probeRetryMs: limit("version checks", 60_000, "a check that ran out of time is not run again before"),
+  lastWordMs: limit(
+    "a conversation",
+    2_000,
+    "a program that is gone has answered what its streams still hold, or not at all",
+  ),
+  goodbyeMs: limit("a conversation", 2_000, "a program that was answered and told that its input ends is ended"),
   judgeMs: limit("the judge", 60_000, "limit_exceeded, and nothing is committed"),
   receiptBytes: limit("the receipt", 3 * MiB, "the receipt keeps verdict, counts and digests alone"),
   receiptEffects: limit("the receipt", 20_000, "the rest is recorded as a count and a digest of the whole list"),

@@ -5,6 +5,7 @@
  * limit. Resolves when the run is over and both streams are read.
  */
 import type {
+  Captured,
   CollectedSandbox,
   Denial,
   ExitedSandbox,
@@ -61,12 +62,22 @@ export const collect = async (
   const exited = await running.exited
   if (!exited.ok) return exited
   await Promise.all([stdout.ended, stderr.ended])
+  return withOutput(exited, { stdout, stderr, outputBytes })
+}
+
+const nothing: Captured = Object.freeze({ bytes: new Uint8Array(), truncated: false, total: 0 })
+
+/** The run's end together with what was kept of its streams, both read to their ends. */
+export const withOutput = (
+  exited: ExitedSandbox,
+  { stdout, stderr, outputBytes }: { stdout?: Capture | undefined; stderr: Capture; outputBytes: number },
+): CollectedSandbox => {
   const ending = endingWith(exited.ending, stderr)
   const floods = ending.by === "limit" && ending.limit === "output" ? [flooded(outputBytes)] : []
   return Object.assign(exited, {
     ending,
     denied: [...exited.denied, ...floods],
-    stdout: stdout.result(),
+    stdout: stdout?.result() ?? nothing,
     stderr: stderr.result(),
   })
 }

@@ -11,7 +11,7 @@ export const shapeOf = (profile: SandboxProfile): SandboxShape => {
   return {
     executables: profile.executables,
     network: profile.network,
-    privatePipes: false,
+    privatePipes: profile.privatePipes ?? false,
     limits: { memoryBytes, pids, openFiles, ...(cpus === undefined ? {} : { cpus }) },
     required: profile.required,
   }

@@ -57,6 +57,8 @@ export interface SandboxProfile {
   readonly home?: { readonly dir: string; readonly keep: readonly string[] }
   readonly env: Readonly<Record<string, string>>
   readonly tty: boolean
+  /** see `SandboxShape`; absent: none */
+  readonly privatePipes?: boolean
   readonly network: NetworkChannelSpec | "none"
   readonly limits: Limits
   /** limits that must hold or the call is refused */

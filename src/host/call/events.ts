@@ -8,6 +8,12 @@
 import type { CallEvent, EventBody, Tell } from "../events.ts"
 import { hostLimits } from "../limits.ts"
 
+/** What an event that waits counts for. */
+const sizeOf = (event: EventBody): number => {
+  if (event.type === "output") return event.bytes.length
+  return event.type === "progress" ? JSON.stringify(event.value).length : 0
+}
+
 export class CallEvents {
   readonly #call: string
   readonly #observe: ((event: CallEvent) => void) | undefined
@@ -15,6 +21,7 @@ export class CallEvents {
   #seq = 0
   #bytes = 0
   #dropped = 0
+  #progressDropped = 0
   #denials = 0
   #planned: NodeJS.Immediate | undefined
   constructor(call: string, observe: ((event: CallEvent) => void) | undefined) {
@@ -25,17 +32,31 @@ export class CallEvents {
   readonly tell: Tell = (body) => {
     if (this.#observe === undefined) return
     if (body.type === "output") return this.#tellOutput(body)
+    if (body.type === "progress") return this.#tellProgress(body)
     if (body.type === "denied") {
       this.#denials += 1
       if (this.#denials > hostLimits.eventDenials.value) return
     }
     this.#add(body)
   }
+  #tellProgress(body: Extract<EventBody, { type: "progress" }>): void {
+    const length = sizeOf(body)
+    if (this.#isFull(length)) {
+      this.#progressDropped += 1
+      return
+    }
+    this.#bytes += length
+    this.#add({ ...body, ...(this.#progressDropped > 0 ? { dropped: this.#progressDropped } : {}) })
+    this.#progressDropped = 0
+  }
+  #isFull(length: number): boolean {
+    return (
+      this.#bytes + length > hostLimits.eventOutputBytes.value || this.#waiting.length >= hostLimits.eventQueue.value
+    )
+  }
   #tellOutput(body: Extract<EventBody, { type: "output" }>): void {
     const { length } = body.bytes
-    const isFull =
-      this.#bytes + length > hostLimits.eventOutputBytes.value || this.#waiting.length >= hostLimits.eventQueue.value
-    if (isFull) {
+    if (this.#isFull(length)) {
       this.#dropped += length
       return
     }
@@ -55,7 +76,7 @@ export class CallEvents {
     clearImmediate(this.#planned)
     this.#planned = undefined
     for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
-      if (event.type === "output") this.#bytes -= event.bytes.length
+      this.#bytes -= sizeOf(event)
       this.#hear(event)
     }
   }

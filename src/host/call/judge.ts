@@ -96,7 +96,7 @@ const narrowed = (schema: JsonSchema, drop: readonly string[]): JsonSchema => {
 
 const outputFault = (ran: Ran, value: JsonValue): Failure | undefined => {
   const { tool, route, driver, command } = ran
-  const { format } = command
+  const format = command.run === "program" ? command.format : "json"
   const compiled = compileSchema(narrowed(tool.outputs, route.implementation.dropOutputs))
   if (!compiled.ok)
     return {

@@ -96,6 +96,7 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
     ...(home === undefined ? {} : { home }),
     env: env.env,
     tty: needs.tty,
+    ...(needs.privatePipes === true ? { privatePipes: true } : {}),
     network,
     limits,
     required,

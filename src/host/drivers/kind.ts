@@ -2,7 +2,7 @@
  * The seam between a call and the kinds of drivers: all that a call, a route or a listing may know of a kind.
  *
  * Guarantees: a kind is asked the same questions in the same order whatever it is: does an entry hold against its
- * contract, is what it runs there, what must be sealed, what is run, how is the result read, what goes into the receipt.
+ * contract, is what it runs there, what must be sealed, what is run and how its result is read, what goes into the receipt.
  * It answers with plain data; what is sealed, run, judged and committed is decided by the call alone, so that no kind
  * can widen anything.
  */
@@ -19,6 +19,8 @@ import type {
   ToolContract,
 } from "../../manifest/types.ts"
 import type { Captured, Executables } from "../../sandbox/backend.ts"
+import type { Readable, Writable } from "node:stream"
+import type { Tell } from "../events.ts"
 import type { Failure, Success } from "../failure.ts"
 import type { Availability } from "../types.ts"
 import type { CliProgram } from "./cli/bind.ts"
@@ -75,19 +77,49 @@ export interface Needs {
   readonly env: CliSandbox["env"]
   readonly egress: readonly EgressEntry[]
   readonly tty: boolean
+  /** descriptors 3 and 4, for a protocol that leaves the tool's own streams alone */
+  readonly privatePipes?: boolean
   readonly notes: readonly string[]
 }
 
-/** What is run in it. */
-export interface KindCommand {
+/** What is run in it, and how: once, its output read at the end; or with the host talking to it while it runs. */
+export type KindCommand = ProgramCommand | ConversationCommand
+
+export interface ProgramCommand {
+  readonly run: "program"
   readonly argv: readonly string[]
   readonly stdin: Uint8Array
   /** what its result is read as */
   readonly format: OutputFormat
+  /** of a program that ended by itself */
+  read(result: KindResult): Success | Failure
+}
+
+export interface ConversationCommand {
+  readonly run: "conversation"
+  readonly argv: readonly string[]
+  /** path inside → content */
+  readonly files: Readonly<Record<string, Uint8Array>>
+  /**
+   * The host's side. What it answers is the call's outcome, unless the run ends by a limit, a violation or a cancel; then
+   * the program is ended. A program that is gone ends its streams, and this must then answer too.
+   */
+  converse(session: Session): Promise<Success | Failure>
+}
+
+/** A program that runs, as far as a conversation may use it. Whatever it says is a stranger's word. */
+export interface Session {
+  readonly stdin: Writable
+  /** where the private pipes carry the talk, its output is the tool's own, and collected elsewhere */
+  readonly stdout?: Readable
+  readonly pipes?: { readonly toTool: Writable; readonly fromTool: Readable }
+  /** aborted when nobody waits for the answer any longer */
+  readonly signal: AbortSignal
+  readonly tell: Tell
 }
 
 /** A program that ended by itself. */
-interface KindResult {
+export interface KindResult {
   readonly exitCode: number
   readonly stdout: Captured
   readonly stderr: Captured
@@ -106,7 +138,6 @@ export interface DriverKindModule {
   command(call: KindCall): Answer<KindCommand>
   /** the command as the driver writes it, for a call whose input is not there yet */
   outline(call: KindCall): readonly string[]
-  read(call: KindCall, command: KindCommand, result: KindResult): Success | Failure
   /** what the receipt says of the command beside what it says of every call; never a value */
   evidence(call: KindCall, command: KindCommand): JsonObject
 }

@@ -6,16 +6,17 @@
  */
 import { mkdirSync } from "node:fs"
 import { explainDenial, namedDenial } from "../../../egress-proxy/policy/explain.ts"
-import type { CollectedSandbox, Denial, Unavailable } from "../../../sandbox/backend.ts"
+import type { CollectedSandbox, Denial, Ending, RunningSandbox, Unavailable } from "../../../sandbox/backend.ts"
 import { collect } from "../../../sandbox/collect.ts"
 import { jobOf, shapeOf } from "../../../sandbox/profile.ts"
+import type { ConversationCommand, ProgramCommand } from "../../drivers/kind.ts"
 import { endingFailure } from "../../invoke/error-map.ts"
 import type { Failure } from "../../failure.ts"
 import { tail } from "../../invoke/stream-text.ts"
 import { hostLimits } from "../../limits.ts"
 import type { HostCore, ServedEgress } from "../core.ts"
 import { notEnforced } from "../sealing/not-enforced.ts"
-import { kindCall } from "../seal.ts"
+import { converse } from "./converse.ts"
 import type { Attempt, Sealed, Step } from "../steps.ts"
 
 /** Not run at all; or run, and what it changed is more than can be told and judged. */
@@ -40,12 +41,52 @@ const mergeDenials = (...lists: readonly (readonly Denial[])[]): readonly Denial
   return [...merged.values()]
 }
 
-/** How it ended is the same for every kind; what it wrote, its own kind reads. */
-const outcomeOf = (sealed: Sealed, { ending, stdout, stderr }: CollectedSandbox): Attempt["outcome"] => {
-  const { tool, profile, timeout, kind, command } = sealed
-  if (ending.by === "exit") return kind.read(kindCall(sealed), command, { exitCode: ending.code, stdout, stderr })
-  const failure = endingFailure(ending, { tool, network: profile.network !== "none", timeoutMs: timeout.ms })
-  return { ...failure, details: { ...failure.details, stderr: tail(stderr) } }
+type Outcome = Attempt["outcome"]
+
+const withStderr = (failure: Failure, { stderr }: CollectedSandbox): Failure => ({
+  ...failure,
+  details: { ...failure.details, stderr: tail(stderr) },
+})
+
+/** How it ended is the same for every kind. */
+const failedBy = (sealed: Sealed, exited: CollectedSandbox, ending: Exclude<Ending, { by: "exit" }>): Failure => {
+  const { tool, profile, timeout } = sealed
+  const context = { tool, network: profile.network !== "none", timeoutMs: timeout.ms }
+  return withStderr(endingFailure(ending, context), exited)
+}
+
+/** One shot; what it wrote, its own kind reads. */
+const runProgram = async (
+  sealed: Sealed,
+  command: ProgramCommand,
+  running: RunningSandbox,
+): Promise<Step<{ exited: CollectedSandbox; outcome: Outcome }>> => {
+  const { profile } = sealed
+  const exited = await collect(running, { stdin: command.stdin, outputBytes: profile.limits.outputBytes })
+  if (!exited.ok) return notTaken(exited)
+  const { ending, stdout, stderr } = exited
+  const outcome =
+    ending.by === "exit" ? command.read({ exitCode: ending.code, stdout, stderr }) : failedBy(sealed, exited, ending)
+  return { ok: true, value: { exited, outcome } }
+}
+
+/** Its answer stands unless the run broke a limit or a rule, or was cancelled: to be ended is how it ends well. */
+const runConversation = async (
+  sealed: Sealed,
+  command: ConversationCommand,
+  running: RunningSandbox,
+): Promise<Step<{ exited: CollectedSandbox; outcome: Outcome }>> => {
+  const { profile, signal, tell } = sealed
+  const talked = await converse(running, command, { outputBytes: profile.limits.outputBytes, signal, tell })
+  if (!talked.ok) return notTaken(talked)
+  const { exited, answer } = talked
+  const { ending } = exited
+  if (ending.by !== "exit" && ending.by !== "signal")
+    return { ok: true, value: { exited, outcome: failedBy(sealed, exited, ending) } }
+  if (!answer.ok) return { ok: true, value: { exited, outcome: withStderr(answer, exited) } }
+  const said = tail(exited.stderr)
+  const outcome = answer.stderr !== undefined || said === "" ? answer : { ...answer, stderr: said }
+  return { ok: true, value: { exited, outcome } }
 }
 
 /** Hosts that were allowed and could not be reached: what the program took for a site's answer was the proxy's. */
@@ -87,14 +128,20 @@ export const attempt = async (
     proxy = scope.use(await core.egressProxy(egress))
     proxy.serve(prepared.channel)
   }
-  const job = jobOf(profile, { argv: command.argv, workspace: folder.identity, wallMs, files: proxy?.files ?? {} })
+  const files = { ...(command.run === "conversation" ? command.files : {}), ...proxy?.files }
+  const job = jobOf(profile, { argv: command.argv, workspace: folder.identity, wallMs, files })
   const running = await prepared.start(job, signal)
   if (!running.ok) return notTaken(running)
   scope.use(running)
-  for (const stream of ["stdout", "stderr"] as const)
+  // What a conversation is held on is not the tool's output.
+  const printed = command.run === "program" || running.pipes !== undefined ? ["stdout", "stderr"] : ["stderr"]
+  for (const stream of printed as readonly ("stdout" | "stderr")[])
     running[stream].on("data", (bytes: Uint8Array) => sealed.tell({ type: "output", stream, bytes }))
-  const exited = await collect(running, { stdin: command.stdin, outputBytes: profile.limits.outputBytes })
-  if (!exited.ok) return notTaken(exited)
+  const ran = await (command.run === "program"
+    ? runProgram(sealed, command, running)
+    : runConversation(sealed, command, running))
+  if (!ran.ok) return ran
+  const { exited, outcome } = ran.value
   scope.use(exited)
   const nameFor = (address: string): string | undefined => proxy?.nameFor(address)
   const tapped = exited.denied.map((denial) => (denial.layer === "egress" ? namedDenial(denial, nameFor) : denial))
@@ -104,7 +151,7 @@ export const attempt = async (
       exited,
       reached: proxy?.reached() ?? [],
       denied: mergeDenials(earlier, tapped, proxy?.denials() ?? []),
-      outcome: withUnreachable(outcomeOf(sealed, exited), proxy?.failures() ?? []),
+      outcome: withUnreachable(outcome, proxy?.failures() ?? []),
     },
   }
 }

@@ -4,8 +4,9 @@
  * Guarantees: what it needs is what its manifest declares for the tool; the command line is built from compiled
  * templates; how the program ended and what it wrote is read by the driver's own rules.
  */
-import type { CliSpec, DriverContract } from "../../../manifest/types.ts"
-import type { Answer, DriverKindModule, KindCall, KindCommand, Needs } from "../kind.ts"
+import type { CliSpec, DriverContract, OutputFormat } from "../../../manifest/types.ts"
+import type { Failure, Success } from "../../failure.ts"
+import type { Answer, DriverKindModule, KindCall, KindCommand, KindResult, Needs } from "../kind.ts"
 import type { Program } from "../program.ts"
 import { executablesFor, insidePath } from "../programs.ts"
 import { bind } from "./bind.ts"
@@ -50,6 +51,15 @@ const needs: DriverKindModule["needs"] = (call, findProgram) => {
   return { ok: true, value }
 }
 
+const read = (call: KindCall, format: OutputFormat, result: KindResult): Success | Failure => {
+  const { tool, driver, binding } = call
+  const { key, contract } = driver
+  const outcome = interpretOutput({ tool, driver: contract, implementation: binding.implementation, format }, result)
+  const { exitCode } = result
+  if (outcome.ok || expirySign(contract.auth, exitCode, exitWord(contract, exitCode)) !== "expired") return outcome
+  return { ...outcome, code: "auth_required", message: `${key} is no longer signed in (exit ${exitCode})` }
+}
+
 const command = (call: KindCall): Answer<KindCommand> => {
   const program = programOf(call)
   if (!program.ok) return program
@@ -66,15 +76,11 @@ const command = (call: KindCall): Answer<KindCommand> => {
   const format = outputFormat(output, binding.implementation.cli, tool.outputs)
   const positionalFrom = binding.cli?.argv.positionalFrom ?? Number.POSITIVE_INFINITY
   const own = withJsonFlag(expanded.argv, output, format, positionalFrom)
-  return { ok: true, value: { argv: [insidePath(program.value), ...binArgs, ...own], stdin: stdin.bytes, format } }
-}
-
-const read: DriverKindModule["read"] = ({ tool, driver, binding }, { format }, result) => {
-  const { key, contract } = driver
-  const outcome = interpretOutput({ tool, driver: contract, implementation: binding.implementation, format }, result)
-  const { exitCode } = result
-  if (outcome.ok || expirySign(contract.auth, exitCode, exitWord(contract, exitCode)) !== "expired") return outcome
-  return { ...outcome, code: "auth_required", message: `${key} is no longer signed in (exit ${exitCode})` }
+  const argv = [insidePath(program.value), ...binArgs, ...own]
+  return {
+    ok: true,
+    value: { run: "program", argv, stdin: stdin.bytes, format, read: (result) => read(call, format, result) },
+  }
 }
 
 export const cliKind: DriverKindModule = {
@@ -90,7 +96,6 @@ export const cliKind: DriverKindModule = {
     ...specOf(driver.contract).binArgs,
     ...(binding.implementation.cli?.argv ?? []),
   ],
-  read,
   evidence: ({ binding }, { argv }) => ({
     argv_template: [...(binding.implementation.cli?.argv ?? [])],
     argv_count: argv.length,

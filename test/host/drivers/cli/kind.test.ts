@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { cliKind } from "../../../../src/host/drivers/cli/kind.ts"
-import type { KindCall, KindCommand } from "../../../../src/host/drivers/kind.ts"
+import type { KindCall, ProgramCommand } from "../../../../src/host/drivers/kind.ts"
 import { kindOf } from "../../../../src/host/drivers/kinds.ts"
 import type { DriverContract, Implementation } from "../../../../src/manifest/types.ts"
 import { cliSpec, driverOf, egress, implementationOf, programOf, sandboxOf, toolOf } from "../../call/values.ts"
@@ -30,7 +30,11 @@ const value = <T>(answer: { ok: true; value: T } | { ok: false; message: string 
   if (!answer.ok) throw new Error(answer.message)
   return answer.value
 }
-const command = (call = callOf()): KindCommand => value(cliKind.command(call))
+const command = (call = callOf()): ProgramCommand => {
+  const made = value(cliKind.command(call))
+  if (made.run !== "program") throw new Error(made.run)
+  return made
+}
 
 describe("the cli kind", () => {
   it("needs what the driver declares, and for a narrowed tool no more than that tool", () => {
@@ -77,9 +81,9 @@ describe("the cli kind", () => {
     const auth = { state: { paths: [], env: ["KEY"] }, expiry: { by: "exit_code", code: 9 } as const }
     const exit = (exitCode: number) => ({ exitCode, stdout: text("out"), stderr: text("") })
     const call = callOf({ auth })
-    expect(cliKind.read(call, command(call), exit(0))).toMatchObject({ ok: true, value: "out" })
-    expect(cliKind.read(call, command(call), exit(9))).toMatchObject({ ok: false, code: "auth_required" })
-    expect(cliKind.read(callOf(), command(), exit(9))).toMatchObject({ ok: false, code: "upstream_error" })
+    expect(command(call).read(exit(0))).toMatchObject({ ok: true, value: "out" })
+    expect(command(call).read(exit(9))).toMatchObject({ ok: false, code: "auth_required" })
+    expect(command().read(exit(9))).toMatchObject({ ok: false, code: "upstream_error" })
   })
   it("takes a driver of another kind for the bug that it is", () => {
     expect(() => cliKind.unenforceable(driverOf({ body: bodyOf("http") }))).toThrow("is of kind http, not cli")
