@@ -21,6 +21,7 @@ import type { CallEvent } from "../events.ts"
 import { CallEvents } from "./events.ts"
 import { findRoute, route } from "./route.ts"
 import { run } from "./run.ts"
+import { unlessCancelled } from "./running/cancelled.ts"
 import { seal } from "./seal.ts"
 import { settle } from "./settle.ts"
 import { signIn } from "./sign-in.ts"
@@ -69,7 +70,9 @@ const walk = async (
   const authorized = await authorizeAsking(core, admitted.value)
   trail.mark("authorize", authorized.ok ? authorized.value : undefined)
   if (!authorized.ok) return authorized
-  const routed = route(authorized.value, await findRoute(core, authorized.value))
+  // Version checks are shared by all calls: one that is cancelled does not wait for them, and does not end them either.
+  const routing = await unlessCancelled(findRoute(core, authorized.value), requested.signal)
+  const routed = "code" in routing ? routing : route(authorized.value, routing)
   trail.mark("route", routed.ok ? routed.value : undefined)
   if (!routed.ok) return routed
   tell({ type: "routed", driver: routed.value.driver.key })

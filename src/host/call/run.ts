@@ -11,17 +11,11 @@ import { callErrorOf, type Failure } from "../failure.ts"
 import { afterFailure } from "../invoke/retry.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import { attempt } from "./running/attempt.ts"
+import { cancelled } from "./running/cancelled.ts"
 import type { HostCore, Reached } from "./core.ts"
 import { judge } from "./judge.ts"
 import { keepHome, withHomes } from "./running/keep-home.ts"
 import type { HomeOutcome, Judged, Sealed, Step } from "./steps.ts"
-
-const cancelled: Failure = {
-  ok: false,
-  code: "cancelled",
-  message: "the call was cancelled; nothing was committed",
-  details: {},
-}
 
 /** What a crashed commit left is finished or undone first; undefined when the workspace is whole. */
 const makeWhole = async (core: HostCore, { folder, signal }: Sealed): Promise<Failure | undefined> => {

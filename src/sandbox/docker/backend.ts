@@ -13,6 +13,7 @@ import type { HeldCommit, HeldCommitResult } from "../layers/held.ts"
 import { Transactions } from "../layers/transactions.ts"
 import { compileFilter } from "../seccomp/bpf.ts"
 import { rulesFor } from "../seccomp/rules.ts"
+import { waitFor } from "../set-up.ts"
 import { openChannel } from "./container/channel.ts"
 import type { Endpoint } from "./engine/discovery.ts"
 import { examineControls } from "./examine.ts"
@@ -117,9 +118,21 @@ export class DockerBackend implements SandboxBackend {
       },
     }
   }
-  async prepare(shape: SandboxShape): Promise<PreparedSandbox | Unavailable> {
-    const connectedEngine = await this.connectedEngine()
+  async prepare(shape: SandboxShape, cancel?: AbortSignal): Promise<PreparedSandbox | Unavailable> {
+    const connectedEngine = await waitFor(this.connectedEngine(), { what: "the engine was connected to", cancel })
     if ("ok" in connectedEngine) return connectedEngine
+    return waitFor(this.#prepare(connectedEngine, shape, cancel), {
+      what: "a container was made ready",
+      cancel,
+      letGo: (late) => (late.ok ? late[Symbol.asyncDispose]() : undefined),
+    })
+  }
+  /** Each question to the engine has a deadline of its own, a build of images included. */
+  async #prepare(
+    connectedEngine: ConnectedEngine,
+    shape: SandboxShape,
+    cancel: AbortSignal | undefined,
+  ): Promise<PreparedSandbox | Unavailable> {
     if (shape.required.includes("cpus") && !connectedEngine.info.limits.cpu) {
       return {
         ok: false,
@@ -130,7 +143,7 @@ export class DockerBackend implements SandboxBackend {
     }
     void connectedEngine.removals.retry()
     const kind = this.#kind(connectedEngine, shape)
-    const taken = await this.#pool.take(kind)
+    const taken = await this.#pool.take(kind, cancel)
     if (!taken.ok) return unavailable(taken)
     const { parked } = taken
     try {

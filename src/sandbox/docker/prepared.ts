@@ -14,6 +14,7 @@ import type { Transactions } from "../layers/transactions.ts"
 import { deniedAttempts } from "../network/denied-attempts.ts"
 import { openTerminal, type Terminal } from "../process/terminal.ts"
 import { unfitJob } from "../profile.ts"
+import { cancelledWhile } from "../set-up.ts"
 import { workspaceOf } from "../workspace.ts"
 import type { OpenChannel } from "./container/channel.ts"
 import type { EngineWatch } from "./engine/engine-watch.ts"
@@ -43,7 +44,12 @@ interface Attached {
   readonly terminal: Terminal | undefined
 }
 
-const attach = async (options: PreparedOptions, job: Job, workspace: FolderIdentity): Promise<Attached> => {
+const attach = async (
+  options: PreparedOptions,
+  job: Job,
+  workspace: FolderIdentity,
+  cancel: AbortSignal,
+): Promise<Attached> => {
   const { parked, shape, owners, blank } = options
   const { user } = parked
   const layers = await openLayers({
@@ -55,7 +61,7 @@ const attach = async (options: PreparedOptions, job: Job, workspace: FolderIdent
     identity: { uid: user, gid: user },
     owners,
     blank,
-    transactions: await options.transactions.forCall(job.home?.dir),
+    transactions: await options.transactions.forCall(job.home?.dir, cancel),
   })
   let terminal: Terminal | undefined
   try {
@@ -92,8 +98,9 @@ export class Prepared implements PreparedSandbox {
     if ("ok" in workspace) return this.#refused(workspace)
     let attached: Attached
     try {
-      attached = await attach(this.#options, job, workspace)
+      attached = await attach(this.#options, job, workspace, cancel)
     } catch (error) {
+      if (cancel.aborted) return this.#refused(cancelledWhile("the program was started"))
       return this.#refused(layerRefusal(error), error)
     }
     const stopped = new AbortController()

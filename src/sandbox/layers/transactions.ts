@@ -18,9 +18,9 @@ export class Transactions {
     this.#root = txRootOf(data)
   }
   /** Before a call's layers are opened: its home is made whole (the workspace was), and the root is told. */
-  async forCall(home: string | undefined): Promise<LayerTransactions> {
+  async forCall(home: string | undefined, cancel: AbortSignal): Promise<LayerTransactions> {
     if (home === undefined) return { workspace: this.#root }
-    await this.recover(home)
+    await this.recover(home, cancel)
     return { workspace: this.#root, home: this.#root }
   }
   commitHeld(held: HeldCommit): Promise<HeldCommitResult> {

@@ -8,9 +8,11 @@ import type { ControlReport, PreparedSandbox, SandboxBackend, SandboxShape, Unav
 import type { FolderIdentity } from "../folder.ts"
 import type { HeldCommit, HeldCommitResult } from "../layers/held.ts"
 import { Transactions } from "../layers/transactions.ts"
+import { waitFor } from "../set-up.ts"
 import { LauncherGone } from "./conversation.ts"
 import { examineControls } from "./examine.ts"
 import { launch, type Launched } from "./launch.ts"
+import { LAUNCHER } from "./limits.ts"
 import { Prepared } from "./prepared.ts"
 import type { PrepareAnswer, Refusal } from "./protocol.ts"
 
@@ -53,9 +55,17 @@ class NamespaceBackend implements SandboxBackend {
   async start(): Promise<void> {
     await this.#launcher()
   }
-  async prepare(shape: SandboxShape): Promise<PreparedSandbox | Unavailable> {
-    const launched = await this.#launcher()
+  async prepare(shape: SandboxShape, cancel?: AbortSignal): Promise<PreparedSandbox | Unavailable> {
+    const launched = await waitFor(this.#launcher(), { what: "the launcher was started", cancel })
     if ("ok" in launched) return launched
+    return waitFor(this.#prepare(launched, shape), {
+      what: "a sandbox was made ready",
+      cancel,
+      withinMs: LAUNCHER.prepareMs,
+      letGo: (late) => (late.ok ? late[Symbol.asyncDispose]() : undefined),
+    })
+  }
+  async #prepare(launched: Launched, shape: SandboxShape): Promise<PreparedSandbox | Unavailable> {
     const answer = (await launched.ask({ op: "prepare", shape })) as PrepareAnswer | Refusal
     return answer.ok ? new Prepared(launched, answer, shape, this.#transactions) : answer
   }

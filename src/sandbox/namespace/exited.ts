@@ -10,6 +10,7 @@ import type { HoldAnswer, HoldRequest } from "../layers/held.ts"
 import { NO_WRITES, UNSEEN } from "../unsettled.ts"
 import { LauncherGone } from "./conversation.ts"
 import type { Launched } from "./launch.ts"
+import { letGo } from "./let-go.ts"
 import type { RunAnswer } from "./protocol.ts"
 
 export class Exited implements ExitedSandbox {
@@ -76,7 +77,7 @@ export class Exited implements ExitedSandbox {
   async discard(): Promise<void> {
     if (this.#settled) return
     this.#settled = true
-    await this.#launched.ask({ op: "discard", sandbox: this.#sandbox }).catch(() => undefined)
+    await letGo(this.#launched, this.#sandbox)
   }
   async [Symbol.asyncDispose](): Promise<void> {
     await this.discard()

@@ -9,6 +9,12 @@ export const LAUNCHER = {
   signMs: 30_000,
   /** `conversation`: signs that may stay out; then it is killed, and what it was asked ends */
   signsMissed: 4,
+  /** `backend`: a sandbox that a live launcher has not made ready within this is not waited for any longer */
+  prepareMs: 120_000,
+  /** `running`: a program that has not begun within this is stopped, and nothing was run */
+  beginMs: 120_000,
+  /** `running`, `let-go`: a launcher that was told to stop or to let go and has not answered within this is not waited for: what the sandbox wrote is not used */
+  stopMs: 3_000,
 } as const
 
 export const PARKED = {

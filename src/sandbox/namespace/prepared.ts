@@ -10,8 +10,10 @@ import type { Transactions } from "../layers/transactions.ts"
 import { type ListenerRole, rolesOf } from "../network/listeners.ts"
 import { openTerminal } from "../process/terminal.ts"
 import { unfitJob } from "../profile.ts"
+import { cancelledWhile } from "../set-up.ts"
 import { workspaceOf } from "../workspace.ts"
 import type { Handle, Handles, Launched } from "./launch.ts"
+import { letGo } from "./let-go.ts"
 import type { PrepareAnswer, StreamRole } from "./protocol.ts"
 import { startRun } from "./running.ts"
 
@@ -76,7 +78,7 @@ export class Prepared implements PreparedSandbox {
     }
     const terminal = job.stdio.kind === "terminal" ? openTerminal(job.stdio) : undefined
     try {
-      const transactions = await this.#transactions.forCall(job.home?.dir)
+      const transactions = await this.#transactions.forCall(job.home?.dir, cancel)
       return await startRun({
         launched: this.#launched,
         request: {
@@ -95,12 +97,13 @@ export class Prepared implements PreparedSandbox {
     } catch (error) {
       terminal?.close()
       await this.#release()
+      if (cancel.aborted) return cancelledWhile("the program was started")
       throw error
     }
   }
   async #release(): Promise<void> {
     for (const handle of [...this.#listeners, ...this.#streams.values()]) closeQuietly(handle)
-    await this.#launched.ask({ op: "discard", sandbox: this.#sandbox }).catch(() => undefined)
+    await letGo(this.#launched, this.#sandbox)
   }
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#used) return

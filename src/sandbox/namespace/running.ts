@@ -2,13 +2,17 @@
  * A program that runs in the launcher's hands, its streams in ours.
  *
  * Guarantees: the bytes of its streams go between the program and this process alone, with the pipes' own back-pressure.
+ * A run that was told to stop ends for its caller also where the launcher hangs: its processes then count as not seen to
+ * end, so that nothing they wrote is used.
  */
 import { Socket } from "node:net"
-import type { RunningSandbox, Unavailable } from "../backend.ts"
+import type { Ending, RunningSandbox, Unavailable } from "../backend.ts"
 import { RunningProgram } from "../process/running-program.ts"
 import type { Terminal } from "../process/terminal.ts"
+import { waitFor } from "../set-up.ts"
 import { Exited } from "./exited.ts"
 import type { Handles, Launched } from "./launch.ts"
+import { LAUNCHER } from "./limits.ts"
 import type { Refusal, Request, RunAnswer, StreamRole } from "./protocol.ts"
 
 const streamOf = (handles: Handles, role: StreamRole): Socket => {
@@ -35,7 +39,44 @@ interface RunningOptions {
   readonly ended: () => void
 }
 
-const running = (options: RunningOptions, answered: Promise<RunAnswer | Refusal>): RunningProgram => {
+/** A run as the launcher tells of it. */
+interface AskedRun {
+  readonly answered: Promise<RunAnswer | Refusal>
+  /** it runs, or is over already */
+  readonly begun: Promise<"begun" | RunAnswer | Refusal>
+  stop(ending: Ending): void
+}
+
+const askRun = ({ launched, request }: RunningOptions): AskedRun => {
+  const begun = Promise.withResolvers<"begun">()
+  const givenUp = Promise.withResolvers<RunAnswer>()
+  const began = performance.now()
+  let runs = false
+  const asked = launched.ask(request, () => {
+    runs = true
+    begun.resolve("begun")
+  }) as Promise<RunAnswer | Refusal>
+  const answered = Promise.race([asked, givenUp.promise])
+  return {
+    answered,
+    begun: Promise.race([begun.promise, answered]),
+    stop(ending) {
+      let heard = false
+      launched.ask({ op: "stop", sandbox: request.sandbox, ending }).then(
+        () => (heard = true),
+        () => undefined,
+      )
+      const timer = setTimeout(() => {
+        if (heard && runs) return
+        givenUp.resolve({ ok: true, ending, denied: [], usage: { wallMs: performance.now() - began } })
+      }, LAUNCHER.stopMs)
+      const over = (): void => clearTimeout(timer)
+      answered.then(over, over)
+    },
+  }
+}
+
+const running = (options: RunningOptions, { answered, stop }: AskedRun): RunningProgram => {
   const { handles, launched, request } = options
   const { sandbox } = request
   const stream = (role: StreamRole): Socket => streamOf(handles, role)
@@ -54,19 +95,19 @@ const running = (options: RunningOptions, answered: Promise<RunAnswer | Refusal>
       .finally(options.ended),
     settled: () => settled,
     signal: (name) => launched.ask({ op: "signal", sandbox, signal: name }),
-    stop: (ending) => void launched.ask({ op: "stop", sandbox, ending }).catch(() => undefined),
+    stop,
   })
 }
 
 /** Ask for the run; answers when it has begun. */
 export const startRun = async (options: RunningOptions): Promise<RunningSandbox | Unavailable> => {
-  const begun = Promise.withResolvers<"begun">()
-  const answered = options.launched.ask(options.request, () => begun.resolve("begun")) as Promise<RunAnswer | Refusal>
-  const program = running(options, answered)
+  const run = askRun(options)
+  const program = running(options, run)
   try {
-    const first = await Promise.race([begun.promise, answered])
+    // Cancelling stops the run, and so ends this wait too.
+    const first = await waitFor(run.begun, { what: "the program was started", withinMs: LAUNCHER.beginMs })
     if (first === "begun" || first.ok) return program
-    await program[Symbol.asyncDispose]()
+    void program[Symbol.asyncDispose]()
     return first
   } catch (error) {
     await program[Symbol.asyncDispose]()

@@ -32,7 +32,10 @@ interface Sandbox {
   first?: number
   layers?: OpenLayers
   sealed?: SealedLayers
+  runs?: boolean
   over?: true
+  /** nobody wants it any more: it goes when its run has ended */
+  dropped?: true
   /** its processes may still be there */
   unsettled?: true
 }
@@ -93,19 +96,22 @@ export class Sandboxes {
 
   async run(request: RunRequest, started: () => void): Promise<RunAnswer | Refusal> {
     const sandbox = this.#known(request.sandbox)
+    sandbox.runs = true
     try {
       return await this.#run(sandbox, request, () => {
         started()
         this.park()
       })
     } catch (error) {
-      this.discard(sandbox.id)
+      sandbox.dropped = true
       const refusal = layerRefusal(error)
       if (refusal !== undefined) return refusal
       throw error
     } finally {
+      sandbox.runs = false
       sandbox.over = true
       sandbox.offered.parkedProcess.dispose()
+      if (sandbox.dropped === true) this.discard(sandbox.id)
     }
   }
 
@@ -201,6 +207,12 @@ export class Sandboxes {
   discard(id: number): void {
     const sandbox = this.#sandboxes.get(id)
     if (sandbox === undefined) return
+    if (sandbox.runs === true) {
+      // Its processes are still there: whoever waited for them gave up.
+      sandbox.dropped = true
+      sandbox.cancel.abort({ by: "cancelled" } satisfies Ending)
+      return
+    }
     this.#sandboxes.delete(id)
     sandbox.offered.parkedProcess.dispose()
     sandbox.layers?.discard()

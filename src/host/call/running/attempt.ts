@@ -16,6 +16,7 @@ import { tail } from "../../invoke/stream-text.ts"
 import { hostLimits } from "../../limits.ts"
 import type { HostCore, ServedEgress } from "../core.ts"
 import { notEnforced } from "../sealing/not-enforced.ts"
+import { cancelled } from "./cancelled.ts"
 import { converse } from "./converse.ts"
 import type { Attempt, Sealed, Step } from "../steps.ts"
 
@@ -115,7 +116,7 @@ export const attempt = async (
   if (profile.home !== undefined) mkdirSync(profile.home.dir, { recursive: true, mode: 0o700 })
   const backend = await core.backend()
   const prepared = await backend.prepare(shapeOf(profile), signal)
-  if (!prepared.ok) return notEnforced(prepared)
+  if (!prepared.ok) return signal.aborted ? cancelled : notEnforced(prepared)
   scope.use(prepared)
   let proxy: ServedEgress | undefined
   if (egress !== undefined) {
@@ -131,7 +132,7 @@ export const attempt = async (
   const files = { ...(command.run === "conversation" ? command.files : {}), ...proxy?.files }
   const job = jobOf(profile, { argv: command.argv, workspace: folder.identity, wallMs, files })
   const running = await prepared.start(job, signal)
-  if (!running.ok) return notTaken(running)
+  if (!running.ok) return signal.aborted ? cancelled : notTaken(running)
   scope.use(running)
   // What a conversation is held on is not the tool's output.
   const printed = command.run === "program" || running.pipes !== undefined ? ["stdout", "stderr"] : ["stderr"]

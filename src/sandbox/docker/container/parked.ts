@@ -56,7 +56,9 @@ interface ParkOptions {
 }
 export type ParkFailure = {
   readonly ok: false
-  readonly failure: EngineFailure | { readonly kind: "remote" | "bridge" | "elsewhere"; readonly message: string }
+  readonly failure:
+    | EngineFailure
+    | { readonly kind: "remote" | "bridge" | "elsewhere" | "cancelled"; readonly message: string }
 }
 
 const READY_WITHIN_MS = 30_000

@@ -37,9 +37,25 @@ class Gate {
   get idle(): number {
     return this.#waiting.length > 0 ? 0 : this.#free
   }
-  async enter(): Promise<void> {
-    if (this.#free > 0) this.#free -= 1
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
+  /** False where the wait was cancelled: then there is nothing to leave. */
+  async enter(cancel?: AbortSignal): Promise<boolean> {
+    if (cancel?.aborted === true) return false
+    if (this.#free > 0) {
+      this.#free -= 1
+      return true
+    }
+    return new Promise((resolve) => {
+      const onCancel = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(turn), 1)
+        resolve(false)
+      }
+      const turn = (): void => {
+        cancel?.removeEventListener("abort", onCancel)
+        resolve(true)
+      }
+      this.#waiting.push(turn)
+      cancel?.addEventListener("abort", onCancel, { once: true })
+    })
   }
   leave(): void {
     const next = this.#waiting.shift()
@@ -47,6 +63,9 @@ class Gate {
     else next()
   }
 }
+
+/** Nobody hears this: whoever cancelled does not wait for the answer. */
+const notWanted: ParkFailure = { ok: false, failure: { kind: "cancelled", message: "nobody waits for it any longer" } }
 
 interface Ready {
   readonly kind: Kind
@@ -68,7 +87,8 @@ export class Pool {
     this.#starting = new Gate(budget.starting)
   }
 
-  async take(kind: Kind): ReturnType<Start> {
+  /** `cancel` ends the wait for a place; a container that is being started by then is the caller's to release. */
+  async take(kind: Kind, cancel?: AbortSignal): ReturnType<Start> {
     for (;;) {
       const index = this.#ready.findIndex((ready) => ready.kind.key === kind.key)
       if (index < 0) break
@@ -84,15 +104,15 @@ export class Pool {
       const other = this.#ready.shift()
       if (other !== undefined) this.release(other.parked)
     }
-    await this.#live.enter()
-    const started = await this.#start(kind)
+    if (!(await this.#live.enter(cancel))) return notWanted
+    const started = await this.#start(kind, cancel)
     if (!started.ok) this.#live.leave()
     else this.#used.add(started.parked)
     return started
   }
 
-  async #start(kind: Kind): ReturnType<Start> {
-    await this.#starting.enter()
+  async #start(kind: Kind, cancel?: AbortSignal): ReturnType<Start> {
+    if (!(await this.#starting.enter(cancel))) return notWanted
     try {
       return await kind.start()
     } finally {
