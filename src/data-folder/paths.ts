@@ -45,6 +45,17 @@ export const workspacesFolder = at("workspaces")
 /** the empty workspace of version checks */
 export const scratchFolder = at("tmp")
 
+/** packages as they were installed and frozen, a read-only folder each, by the digest of its content */
+export const installedLayersFolder = at("installed", "layers")
+/** what each of those holds, and what its files were when it was checked last */
+export const installedListsFolder = at("installed", "lists")
+/** which of them serves which request */
+export const installedSpecsFolder = at("installed", "specs")
+/** installs under way */
+export const installBuildsFolder = at("installed", "builds")
+/** held while one is: one for each request */
+export const installLocksFolder = at("installed", "locks")
+
 /** what programs said of their versions */
 export const versionsFolder = at("versions")
 /** what manifests said when they were read last */

@@ -122,3 +122,18 @@ export const hostLimits = Object.freeze({
   clientBytes: limit("the proxy's sockets", MiB / 4, "what a client sent ahead; the kernel takes no more from it"),
   closeMs: limit("host.close", 10_000, "calls still running are cancelled"),
 }) satisfies Record<string, HostLimit>
+
+/** What the installation of one set of packages may use. */
+export const installLimits = Object.freeze({
+  wallMs: limit("the builder", 600_000, "the build is ended; install_failed"),
+  memoryBytes: limit("the builder", 2048 * MiB, "the build is ended; install_failed"),
+  pids: limit("the builder", 256, "fork fails with EAGAIN"),
+  diskBytes: limit("the builder", 2048 * MiB, "what is fetched and unpacked, together: install_failed"),
+  outputBytes: limit("the builder", 4 * MiB, "the build is ended; install_failed"),
+  openFiles: limit("the builder", 4096, "open fails with EMFILE"),
+  layerBytes: limit("a frozen layer", 1024 * MiB, "install_failed"),
+  layerFiles: limit("a frozen layer", 60_000, "files, folders and links: install_failed"),
+  layerDepth: limit("a frozen layer", 64, "folders within folders: install_failed"),
+  packages: limit("one request", 64, "tool_unavailable"),
+  lockMs: limit("one request", 900_000, "another process installs the same for that long: install_failed"),
+}) satisfies Record<string, HostLimit>

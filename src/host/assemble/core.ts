@@ -10,6 +10,8 @@ import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { SandboxBackend } from "../../sandbox/backend.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
 import type { HostCore, InUse, ServedEgress } from "../call/core.ts"
+import { createBuilder } from "../call/running/builder.ts"
+import { createInstalls } from "../install/installs.ts"
 import { createProbe, ProbeNotSealed } from "../call/running/probe.ts"
 import { HostStartError } from "../start-error.ts"
 import type { OperatorConfig } from "../config/types.ts"
@@ -139,7 +141,15 @@ export const openCore = async ({
     { dir: catalogue, trusted: true },
     ...manifests.map((dir) => ({ dir, trusted: false })),
   ])
+  const installs = createInstalls({
+    data,
+    config,
+    build: createBuilder({ config, backend, egressProxy: serveEgress }),
+    recover: async (folder) => (await backend()).recover(folder, closing),
+    closing,
+  })
   const checker = createAvailability({
+    installs,
     machine: await thisMachine(data),
     probe: createProbe(data, backend, closing),
     store: openVersionStore(data),
@@ -171,6 +181,7 @@ export const openCore = async ({
       return located.ok ? located.program : undefined
     },
     health: () => health,
+    installs,
     inUse: inUseBy([catalogue, ...config.manifests, ...manifests]),
     backend,
     egressProxy: serveEgress,

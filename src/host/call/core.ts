@@ -4,6 +4,7 @@ import type { Channel, Denial, SandboxBackend } from "../../sandbox/backend.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import type { DriverAvailability } from "../drivers/kind.ts"
+import type { Installs } from "../install/installs.ts"
 import type { Program } from "../drivers/program.ts"
 import type { RegisteredDriver, Registry } from "../registry/types.ts"
 import type { HealthStatus } from "../resolver/types.ts"
@@ -52,6 +53,8 @@ export interface HostCore {
   egressProxy(policy: EgressPolicy): Promise<ServedEgress>
   /** what a crashed commit of any process left in this workspace is finished or undone, before each call on it */
   recover(workspace: FolderIdentity, cancel: AbortSignal): Promise<void>
+  /** packages of drivers, installed and frozen */
+  readonly installs: Installs
   /** what this host reads or runs: no call may write there, whatever its contract says */
   readonly inUse: readonly InUse[]
 }

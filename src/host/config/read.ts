@@ -10,7 +10,7 @@ import type { Limits } from "../../sandbox/backend.ts"
 import { type BudgetSettings, budgetsOf, servicesOf } from "./egress-settings.ts"
 import { readSettings } from "./settings.ts"
 import { defaultConfig, type OperatorConfig } from "./types.ts"
-import { cidr, egressEntry, isServiceName, parseEach, pathFrom } from "./values.ts"
+import { cidr, egressEntry, isServiceName, parseEach, parseMap, pathFrom, webAddress } from "./values.ts"
 
 const MiB = 1024 * 1024
 
@@ -50,6 +50,13 @@ interface Settings {
     readonly hold_mb?: number
   }
   readonly env?: Readonly<Record<string, string>>
+  readonly install?: {
+    readonly npm_registry?: string
+    readonly pip_index?: string
+    readonly hosts?: readonly string[]
+    readonly on_demand?: boolean
+  }
+  readonly interpreters?: { readonly node?: string; readonly python?: string }
   readonly read_only_http?: OperatorConfig["readOnlyHttp"]
 }
 
@@ -90,6 +97,23 @@ const egressOf = (written: NonNullable<Settings["egress"]>, report: Report): Ope
   })
 }
 
+const installOf = (written: NonNullable<Settings["install"]>, report: Report): OperatorConfig["install"] => {
+  const { install } = defaultConfig
+  const { npm_registry: npm, pip_index: pip, hosts, on_demand: onDemand } = written
+  const addresses = parseMap(
+    { ...(npm === undefined ? {} : { npm_registry: npm }), ...(pip === undefined ? {} : { pip_index: pip }) },
+    webAddress,
+    "install",
+    report,
+  )
+  return Object.freeze({
+    npmRegistry: addresses["npm_registry"] ?? install.npmRegistry,
+    pipIndex: addresses["pip_index"] ?? install.pipIndex,
+    hosts: hosts === undefined ? install.hosts : parseEach(hosts, egressEntry, "install.hosts", report),
+    onDemand: onDemand ?? install.onDemand,
+  })
+}
+
 const configOf = (written: Settings, file: string, folder: string, report: Report): OperatorConfig => {
   const path = pathFrom(folder)
   const { manifests, workspaces, docker, limits, egress, policy_tags: tags, region, approvals, env } = written
@@ -109,6 +133,8 @@ const configOf = (written: Settings, file: string, folder: string, report: Repor
     regionAllowsGlobal: written.region_allows_global ?? defaultConfig.regionAllowsGlobal,
     approvals: approvalsOf(approvals ?? {}),
     ...(env === undefined ? {} : { env: Object.freeze(env) }),
+    install: installOf(written.install ?? {}, report),
+    interpreters: parseMap({ ...written.interpreters }, path, "interpreters", report),
     readOnlyHttp: written.read_only_http ?? defaultConfig.readOnlyHttp,
   })
 }

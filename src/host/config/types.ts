@@ -51,6 +51,18 @@ export interface OperatorConfig {
   }
   /** values that `env.pass` may hand to a tool; the process's own environment is never passed */
   readonly env: Readonly<Record<string, string>>
+  /** where drivers' packages come from */
+  readonly install: {
+    /** http or https; without TLS only because the operator wrote so */
+    readonly npmRegistry: string
+    readonly pipIndex: string
+    /** further hosts that those serve packages from */
+    readonly hosts: readonly EgressEntry[]
+    /** install at the first call; default: only when asked to (`caisson install`) */
+    readonly onDemand: boolean
+  }
+  /** absolute paths; absent: the host's own Node, and the system's Python */
+  readonly interpreters: { readonly node?: string; readonly python?: string }
   readonly readOnlyHttp: "enforce" | "report" | "off"
 }
 
@@ -71,5 +83,12 @@ export const defaultConfig: OperatorConfig = Object.freeze({
     holdBytes: hostLimits.holdBytes.value,
   }),
   env: Object.freeze({}),
+  install: Object.freeze({
+    npmRegistry: "https://registry.npmjs.org/",
+    pipIndex: "https://pypi.org/simple/",
+    hosts: Object.freeze([]),
+    onDemand: false,
+  }),
+  interpreters: Object.freeze({}),
   readOnlyHttp: "report",
 })

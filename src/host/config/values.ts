@@ -5,6 +5,7 @@
  */
 import { isAbsolute, resolve } from "node:path"
 import ipaddr from "ipaddr.js"
+import { readAddress } from "../../manifest/values/address.ts"
 import { joinPath, type Report, shown } from "../../manifest/values/diagnostics.ts"
 import { type EgressEntry, parseEgressEntry } from "../../manifest/values/egress-entry.ts"
 
@@ -54,6 +55,17 @@ export const egressEntry: Parse<EgressEntry> = (value) => {
 export const isServiceName = (name: string): boolean => {
   const parsed = parseEgressEntry(name)
   return parsed.ok && !parsed.entry.wildcard && parsed.entry.text === name && !name.includes(":")
+}
+
+/** A registry's address: it names its host by a name, and carries neither credentials nor a query. */
+export const webAddress: Parse<string> = (value) => {
+  const read = readAddress(value)
+  const fault = (message: string): Fault => ({
+    fault: [message, "write an address such as https://registry.example.com/npm/"],
+  })
+  if (!read.ok) return fault(read.message)
+  if (read.url.search !== "") return fault(`\`${shown(value)}\` has a query, which no registry's address has`)
+  return parseEgressEntry(read.url.hostname).ok ? read.url.href : fault(`\`${shown(value)}\` names no host`)
 }
 
 /** `127.0.0.1:5432` or `[::1]:5432` */

@@ -6,6 +6,7 @@
  * Does not: run anything, install (that is asked for by a person), judge login state.
  */
 import type { DriverContract } from "../../manifest/types.ts"
+import type { Installs } from "../install/installs.ts"
 import type { ReasonCode } from "../reasons.ts"
 import type { DriverAvailability, Surroundings } from "./kind.ts"
 import { kindOf, unserved } from "./kinds.ts"
@@ -15,6 +16,7 @@ import { createVersionChecks, type VersionCheckOptions } from "./version-check.t
 
 export interface AvailabilityOptions extends Omit<VersionCheckOptions, "folders"> {
   readonly machine: Machine
+  readonly installs: Installs
   readonly folders?: readonly string[]
 }
 
@@ -30,10 +32,11 @@ interface AvailabilityChecker {
 
 export const createAvailability = ({
   machine,
+  installs,
   folders = systemFolders,
   ...checks
 }: AvailabilityOptions): AvailabilityChecker => {
-  const here: Surroundings = { folders, versions: createVersionChecks({ ...checks, folders }) }
+  const here: Surroundings = { folders, installs, versions: createVersionChecks({ ...checks, folders }) }
   const of = async ({ contract, refusal }: Candidate): Promise<DriverAvailability> => {
     if (refusal !== undefined) return { available: false, ...refusal }
     const cannot = (reason: string, fix: string): DriverAvailability => ({

@@ -22,6 +22,7 @@ import type { Captured, Executables } from "../../sandbox/backend.ts"
 import type { Readable, Writable } from "node:stream"
 import type { Tell } from "../events.ts"
 import type { Failure, Success } from "../failure.ts"
+import type { Installs } from "../install/installs.ts"
 import type { Availability } from "../types.ts"
 import type { CliProgram } from "./cli/bind.ts"
 import type { Program } from "./program.ts"
@@ -49,6 +50,8 @@ export type DriverAvailability =
 export interface Surroundings {
   readonly folders: readonly string[]
   readonly versions: VersionChecks
+  /** packages, installed and frozen */
+  readonly installs: Installs
 }
 
 /** What a driver declares and this host has no control for. */

@@ -14,9 +14,9 @@ import {
   verify,
   type KeyObject,
 } from "node:crypto"
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs"
-import { dirname } from "node:path"
+import { readFileSync } from "node:fs"
 import { auditKeyFile, publishedKeysFile } from "../../data-folder/paths.ts"
+import { writeWhole } from "../data/write-whole.ts"
 
 export interface PublishedKey {
   readonly id: string
@@ -37,20 +37,6 @@ const idOf = (publicKey: string): string =>
   `ed25519-${createHash("sha256").update(publicKey).digest("hex").slice(0, 16)}`
 
 const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT"
-
-/** Write a file whole or not at all, and see it on disk before its name changes. */
-export const writeWhole = (file: string, text: string, mode: number): void => {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  const temporary = `${file}.${process.pid}.new`
-  const fd = openSync(temporary, "w", mode)
-  try {
-    writeSync(fd, text)
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
-  renameSync(temporary, file)
-}
 
 const publishedIn = (text: string): readonly PublishedKey[] => {
   const parsed = JSON.parse(text) as { keys?: unknown }

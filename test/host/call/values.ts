@@ -27,6 +27,7 @@ import type {
   MutateScope,
   ToolContract,
 } from "../../../src/manifest/types.ts"
+import { noInstalls } from "../install/no-installs.ts"
 
 export const scopes = (...texts: readonly string[]): MutateScope[] =>
   texts.map((text) => ({ text, class: text.slice(0, text.indexOf(":")), scope: text.slice(text.indexOf(":") + 1) }))
@@ -165,6 +166,7 @@ export const worldOf = ({
     core: {
       data,
       catalogue: "/catalogue",
+      installs: noInstalls,
       config: { ...defaultConfig, ...config },
       registry: {
         tools: [tool],

@@ -9,6 +9,7 @@ import type { ProbeRequest, ProbeResult, VersionStore } from "../../../src/host/
 import type { RegisteredDriver } from "../../../src/host/registry/types.ts"
 import type { DriverContract, InstallMethod } from "../../../src/manifest/types.ts"
 import { bodyOf, cliDriverOf, driverOf, registered } from "../resolver/contracts.ts"
+import { noInstalls } from "../install/no-installs.ts"
 
 let root = ""
 let bin = ""
@@ -66,7 +67,7 @@ const answering = (answer: Partial<Extract<ProbeResult, { ran: true }>> | ProbeR
   return { asked, probe }
 }
 const checker = (over: Partial<AvailabilityOptions> = {}) =>
-  createAvailability({ machine, probe: answering().probe, folders: [bin], ...over })
+  createAvailability({ machine, installs: noInstalls, probe: answering().probe, folders: [bin], ...over })
 const said = (found: DriverAvailability): string =>
   found.available ? `available ${found.version ?? "unversioned"}` : `${found.code}: ${found.reason} [${found.fix}]`
 

@@ -1,0 +1,13 @@
+import type { Installs } from "../../../src/host/install/installs.ts"
+
+const nothing = {
+  ok: false,
+  code: "tool_unavailable",
+  message: "nothing is installed here",
+  details: {},
+} as const
+
+export const noInstalls: Installs = {
+  find: () => Promise.resolve(nothing),
+  ensure: () => Promise.resolve(nothing),
+}
