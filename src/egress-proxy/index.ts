@@ -7,6 +7,7 @@ export {
   type ProxyChannel,
   type ProxyCounters,
 } from "./proxy.ts"
+export type { Dialled, HostedDial, HostedRequest } from "./serve/hosted.ts"
 export type { Listen, PolicyInput } from "./policy/options.ts"
 export { PolicyError } from "./policy/compile.ts"
 export { type Reason, type ReasonClass, type ReasonCode, reasons } from "./policy/reasons.ts"

@@ -7,7 +7,7 @@
  */
 import type { Socket as UdpSocket } from "node:dgram"
 import type { Server } from "node:net"
-import type { ByteSource } from "./connection/byte-source.ts"
+import { type ByteSource, sourceOfSocket } from "./connection/byte-source.ts"
 import { systemDial } from "./dial/connector.ts"
 import { serveDnsTcp, serveDnsUdp } from "./serve/dns.ts"
 import { createSyntheticAddresses, type SyntheticAddresses } from "./dns/synthetic.ts"
@@ -19,6 +19,7 @@ import { dialBare } from "./dial/dial-bare.ts"
 import { handles, listeningHandle } from "./connection/handles.ts"
 import { serveConnection } from "./serve/connection.ts"
 import { Crowd } from "./serve/crowd.ts"
+import { type Dialled, type HostedDial, hostedPair, serveHosted } from "./serve/hosted.ts"
 import { listen } from "./serve/listener.ts"
 import { defaultLimits, type ProxyLimits, processConnections, processPace, sandboxLimits } from "./limits.ts"
 import { type Listen, type PolicyInput, policyFrom } from "./policy/options.ts"
@@ -86,6 +87,8 @@ export interface EgressProxy extends AsyncDisposable {
   update(policy: PolicyInput): void
   /** Answers the channel's connections until disposed, which also closes those that are open. */
   serve(channel: ProxyChannel): AsyncDisposable
+  /** A connection for code of this process: decided, budgeted, dialled, recorded and cut like a client's. */
+  dial(to: HostedDial): Promise<Dialled>
   denials(): readonly Denial[]
   /** Requests that were allowed and could not be carried: the answers that they got are the proxy's, not a site's. */
   failures(): readonly Denial[]
@@ -139,13 +142,11 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
   const undo: (() => void | Promise<void>)[] = []
 
   type Serve = (source: ByteSource, fail: (error: unknown) => void) => void
-  type IsProxy = (source: ByteSource) => boolean
-  const accept = (serve: Serve, isProxy: IsProxy, group?: Set<ByteSource>) => (source: ByteSource) => {
+  type TurnAway = (source: ByteSource, verdict: Verdict) => void
+  const accept = (serve: Serve, turnAway: TurnAway, group?: Set<ByteSource>) => (source: ByteSource) => {
     if (closing !== undefined) return abort(source)
-    if (!hasRoom(gate, connections, limits, source)) {
-      const verdict = gate.refuse({ protocol: "tcp", code: "too_many_connections" })
-      return isProxy(source) ? door.turnAway(source, verdict) : abort(source)
-    }
+    if (!hasRoom(gate, connections, limits, source))
+      return turnAway(source, gate.refuse({ protocol: "tcp", code: "too_many_connections" }))
     connections.add(source)
     group?.add(source)
     processConnections.open += 1
@@ -170,8 +171,8 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     described(listeningHandle(server)?.fd, "listener")
     return acceptFrom(server, bare, onClient)
   }
-  const attach = (server: Server, group: Set<ByteSource>, serve: Serve, isProxy: IsProxy = () => false) =>
-    listenTo(server, accept(serve, isProxy, group))
+  const attach = (server: Server, group: Set<ByteSource>, serve: Serve, turnAway: TurnAway = abort) =>
+    listenTo(server, accept(serve, turnAway, group))
   const muxed: Serve = (source, fail) => serveConnection(gate, source, fail)
 
   const serve = (channel: ProxyChannel): AsyncDisposable => {
@@ -181,7 +182,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
         channel.proxy,
         group,
         (source, fail) => (isLoopback(source) ? muxed(source, fail) : serveTransparent(gate, names, source, fail)),
-        isLoopback,
+        (source, verdict) => (isLoopback(source) ? door.turnAway(source, verdict) : abort(source)),
       ),
       ...[...channel.transparent].map(([port, server]) =>
         attach(server, group, (source, fail) => serveTransparent(gate, names, source, fail, port)),
@@ -199,6 +200,19 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     undo.push(stop)
     return { [Symbol.asyncDispose]: async () => stop() }
   }
+
+  const dial = (to: HostedDial): Promise<Dialled> =>
+    new Promise((resolve) => {
+      const { near, far } = hostedPair()
+      const refused = (source: ByteSource, verdict: Verdict): void => {
+        abort(source)
+        resolve({ ok: false, verdict })
+      }
+      const source = sourceOfSocket(far)
+      if (closing !== undefined) return refused(source, gate.refuse({ protocol: "tcp", code: "closing" }))
+      const failed = (): void => refused(source, gate.refuse({ protocol: "tcp", code: "internal" }))
+      accept(() => void serveHosted(gate, source, near, to).then(resolve, failed), refused)(source)
+    })
 
   const close = async () => {
     gate.close()
@@ -223,7 +237,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
       : await listen(options.listen, (server) =>
           listenTo(
             server,
-            accept(muxed, () => true),
+            accept(muxed, (source, verdict) => door.turnAway(source, verdict)),
           ),
         )
   if (bound !== undefined) undo.push(bound.close)
@@ -239,6 +253,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
       names = createSyntheticAddresses({ generation: gate.generation - 1 })
     },
     serve,
+    dial,
     denials: () => log.denials(),
     failures: () => log.failures(),
     nameFor: (address) => names.nameFor(address),

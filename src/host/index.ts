@@ -12,6 +12,7 @@ export type {
   CallError,
   ApprovalQuestion,
   CallOptions,
+  CallProfile,
   CallRequest,
   DecideOptions,
   DriverListing,

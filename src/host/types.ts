@@ -168,6 +168,11 @@ export interface RouteRow {
   readonly currency?: string
   readonly costClass?: CostClass
 }
+/** What a call is held to. Without `executables` no program is run and no sandbox made: the host itself acts. */
+export interface CallProfile extends Omit<SandboxProfile, "executables"> {
+  readonly executables?: SandboxProfile["executables"]
+}
+
 export interface WhyReport {
   readonly tool: string
   readonly selected?: string
@@ -181,7 +186,7 @@ export interface WhyReport {
   /** who has to say yes, and about what: the strictest of contract, action, policy and host */
   readonly approval?: { readonly class: string; readonly effects: "commit" | "ask" }
   /** the sealed profile the call would get; secrets never in it */
-  readonly profile?: SandboxProfile
+  readonly profile?: CallProfile
   readonly profileDigest?: string
 }
 

@@ -1,6 +1,6 @@
 /** The sealed profile, readable. Pure. Values of the environment are shown: a profile carries no secrets. */
-import type { Limits, SandboxProfile } from "../../sandbox/backend.ts"
-import type { WhyReport } from "../../host/types.ts"
+import type { Limits } from "../../sandbox/backend.ts"
+import type { CallProfile, WhyReport } from "../../host/types.ts"
 import { inline, nameText } from "../visible.ts"
 
 const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MiB`
@@ -19,12 +19,21 @@ const limitText: { readonly [Name in keyof Limits]-?: (value: number) => string 
 const list = (items: readonly string[], none: string): string =>
   items.length === 0 ? none : items.map((item) => inline(item)).join(", ")
 
-const networkText = ({ network }: SandboxProfile, egress: readonly string[]): string =>
-  network === "none"
-    ? "none at all"
-    : `${list(egress, "no host")}, through the call's own proxy on port ${network.proxyPort}`
+const networkText = ({ network, executables }: CallProfile, egress: readonly string[]): string => {
+  if (network === "none") return "none at all"
+  const way = executables === undefined ? "" : ` on port ${network.proxyPort}`
+  return `${list(egress, "no host")}, through the call's own proxy${way}`
+}
 
-const limitsText = (profile: SandboxProfile): string => {
+const programRows = ({ executables }: CallProfile): readonly (readonly [string, string])[] =>
+  executables === undefined
+    ? [["program", "none: the host itself acts, without a sandbox"]]
+    : [
+        ["program", inline(executables.program)],
+        ["children", executables.children ? list(Object.values(executables.spawn), "only of its own program") : "none"],
+      ]
+
+const limitsText = (profile: CallProfile): string => {
   const names = Object.keys(limitText) as (keyof Limits)[]
   return names
     .flatMap((name) => {
@@ -42,15 +51,11 @@ const approvalText = ({ approval }: WhyReport): string =>
     : `${inline(approval.class)}: ${approval.effects === "ask" ? "a person is asked before effects are kept" : "effects are kept without a question"}`
 
 /** What the call would run, reach and change: rows of name and text. */
-export const profileRows = (report: WhyReport, profile: SandboxProfile): readonly (readonly [string, string])[] => [
+export const profileRows = (report: WhyReport, profile: CallProfile): readonly (readonly [string, string])[] => [
   ["command", (report.argv ?? []).map((word) => nameText(word)).join(" ")],
   ["mutates", list(report.mutates ?? [], "nothing")],
   ["approval", approvalText(report)],
-  ["program", inline(profile.executables.program)],
-  [
-    "children",
-    profile.executables.children ? list(Object.values(profile.executables.spawn), "only of its own program") : "none",
-  ],
+  ...programRows(profile),
   ["network", networkText(profile, report.egress ?? [])],
   ["reads", list(profile.view.read, "nothing of the workspace")],
   ["hidden", list(profile.view.deny, "nothing")],

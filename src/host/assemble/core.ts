@@ -6,14 +6,12 @@
  */
 import { join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
-import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { SandboxBackend } from "../../sandbox/backend.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
-import type { HostCore, InUse, ServedEgress } from "../call/core.ts"
+import type { HostCore, InUse } from "../call/core.ts"
 import { createBuilder } from "../call/running/builder.ts"
 import { createInstalls } from "../install/installs.ts"
 import { createProbe, ProbeNotSealed } from "../call/running/probe.ts"
-import { HostStartError } from "../start-error.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import { createAvailability } from "../drivers/availability.ts"
 import { thisMachine } from "../drivers/machine.ts"
@@ -23,6 +21,7 @@ import type { RegisteredDriver } from "../registry/types.ts"
 import type { HealthStatus } from "../resolver/types.ts"
 import type { HostOptions } from "../types.ts"
 import type { DockerHostOptions } from "./docker.ts"
+import { checkEgress, serveEgress } from "./egress.ts"
 import { readRegistry } from "./manifests.ts"
 import { openVersionStore } from "./versions.ts"
 
@@ -44,56 +43,6 @@ interface OpenCore extends HostCore, AsyncDisposable {}
 const makeBackend = async (name: "namespace" | "docker", options: DockerHostOptions): Promise<SandboxBackend> => {
   if (name === "docker") return (await import("./docker.ts")).makeDockerBackend(options)
   return (await import("../../sandbox/namespace/backend.ts")).createNamespaceBackend({ data: options.data })
-}
-
-/** Where a sandbox finds the authority of its own proxy. */
-const AUTHORITY = "/run/caisson/egress-ca.pem"
-
-const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> => {
-  const { createEgressProxy } = await import("../../egress-proxy/index.ts")
-  const { boundBuffers } = await import("../data/socket-buffers.ts")
-  const { entries, services, private: granted, budgets, readOnlyHttp, substitutions } = policy
-  const reached = new Map<string, number>()
-  const proxy = await createEgressProxy({
-    onVerdict: ({ decision, host, port }) => {
-      if (decision !== "allow" || host === undefined || port === undefined) return
-      const target = `${host}:${port}`
-      reached.set(target, (reached.get(target) ?? 0) + 1)
-    },
-    egress: entries.map((entry) => entry.text),
-    services,
-    private: granted,
-    budgets,
-    readOnlyHttp,
-    substitutions,
-    onDescriptor: boundBuffers,
-  })
-  return {
-    files: proxy.caPem === undefined ? {} : { [AUTHORITY]: Buffer.from(proxy.caPem) },
-    serve: (channel) => void proxy.serve(channel),
-    reached: () => Array.from(reached, ([target, count]) => ({ target, count })),
-    denials: () => proxy.denials(),
-    failures: () => proxy.failures(),
-    nameFor: (address) => proxy.nameFor(address),
-    [Symbol.asyncDispose]: () => proxy.close(),
-  }
-}
-
-/** What the operator wrote about egress is checked by those who will enforce it, before the first call. */
-const checkEgress = async ({ file, egress }: OperatorConfig): Promise<void> => {
-  if (Object.keys(egress.services).length === 0 && egress.private.length === 0) return
-  const { createEgressProxy, PolicyError } = await import("../../egress-proxy/index.ts")
-  try {
-    const proxy = await createEgressProxy({ egress: [], services: egress.services, private: egress.private })
-    await proxy.close()
-  } catch (error) {
-    if (!(error instanceof PolicyError)) throw error
-    throw new HostStartError(
-      "manifest_invalid",
-      `${file ?? "the config"}: ${error.message}`,
-      "correct `egress` in the config",
-    )
-  }
 }
 
 /** The parts of this package that it runs from; a clone may hold workspaces beside them. */

@@ -1,4 +1,5 @@
 /** What the steps of a call may use of the host. Everything here outlives the call. */
+import type { Dialled, HostedDial } from "../../egress-proxy/serve/hosted.ts"
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { Channel, Denial, SandboxBackend } from "../../sandbox/backend.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
@@ -23,6 +24,8 @@ export interface ServedEgress extends AsyncDisposable {
   /** what the sandbox must be given to trust it: path inside → content */
   readonly files: Readonly<Record<string, Uint8Array>>
   serve(channel: Channel): void
+  /** a connection for the host's own code, for a call that has no sandbox */
+  dial(to: HostedDial): Promise<Dialled>
   denials(): readonly Denial[]
   /** what was allowed and could not be carried, so that the proxy's own 502 is told from a site's */
   failures(): readonly Denial[]

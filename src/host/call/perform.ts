@@ -83,8 +83,9 @@ const walk = async (
   trail.mark("seal", sealed.ok ? sealed.value : undefined)
   if (!sealed.ok) return sealed
   tell({ type: "sealed", profileDigest: sealed.value.profileDigest })
-  trail.backend = core.config.backend
-  trail.ran = whatRan(core.data, sealed.value.profile.executables)
+  const { executables } = sealed.value.profile
+  trail.backend = executables === undefined ? "none" : core.config.backend
+  trail.ran = executables === undefined ? Promise.resolve({ started: false }) : whatRan(core.data, executables)
   const judged = await run(core, sealed.value, scope)
   trail.mark("run", judged.ok ? judged.value : undefined)
   if (!judged.ok) return judged

@@ -206,6 +206,7 @@ const ranFacts = (progress: Progress): JsonObject => {
   const { exited } = progress.attempt
   const { ending, usage, stdout, stderr } = exited
   return {
+    ...progress.attempt.facts,
     attempts: progress.attempts,
     retries: progress.attempts - 1,
     ending: ending.by,
@@ -214,8 +215,8 @@ const ranFacts = (progress: Progress): JsonObject => {
       wall_ms: usage.wallMs,
       ...(usage.cpuMs === undefined ? {} : { cpu_ms: usage.cpuMs }),
       ...(usage.peakMemoryBytes === undefined ? {} : { peak_memory_bytes: usage.peakMemoryBytes }),
-      stdout_bytes: stdout.total,
-      stderr_bytes: stderr.total,
+      ...(stdout === undefined ? {} : { stdout_bytes: stdout.total }),
+      ...(stderr === undefined ? {} : { stderr_bytes: stderr.total }),
     },
   }
 }

@@ -66,8 +66,9 @@ const mergeReached = (...lists: readonly (readonly Reached[])[]): readonly Reach
 
 /** The pause before another attempt, or undefined when this one stands. */
 const nextTry = (judged: Judged, elapsedMs: number): number | undefined => {
-  const { verdict, attempt: made, tool, retry, attempts, timeout } = judged
+  const { verdict, attempt: made, tool, retry, attempts, timeout, command } = judged
   if (verdict.ok || made.outcome.ok || verdict.code !== made.outcome.code) return undefined
+  const asked = verdict.details["retry_after_ms"]
   const after = afterFailure({
     tool,
     rule: retry,
@@ -75,6 +76,8 @@ const nextTry = (judged: Judged, elapsedMs: number): number | undefined => {
     error: callErrorOf(verdict),
     elapsedMs,
     timeoutMs: timeout.ms,
+    idempotencyKey: command.run === "hosted" && command.repeatable === true,
+    ...(typeof asked === "number" ? { askedMs: asked } : {}),
   })
   return after.retry ? after.delayMs : undefined
 }

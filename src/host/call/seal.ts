@@ -9,12 +9,12 @@ import { createHash } from "node:crypto"
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import { digestOf } from "../../manifest/values/digest.ts"
 import { deepFreeze } from "../../manifest/values/freeze.ts"
-import type { SandboxProfile } from "../../sandbox/backend.ts"
 import { homeFolder } from "../data/homes.ts"
 import type { DriverKindModule, KindCall } from "../drivers/kind.ts"
 import { kindOf, unserved } from "../drivers/kinds.ts"
 import { sealPaths } from "../drivers/paths.ts"
 import { effectiveRetry } from "../invoke/retry.ts"
+import type { CallProfile } from "../types.ts"
 import type { HostCore } from "./core.ts"
 import { unenforceable } from "./sealing/enforceable.ts"
 import { notEnforced } from "./sealing/not-enforced.ts"
@@ -32,7 +32,7 @@ const homeOf = (core: HostCore, { driver, folder, user }: SignedIn): string =>
   })
 
 /** Of all that is sealed: what the sandbox is given, and what its proxy lets through. Secrets are named, never digested. */
-const profileDigest = (profile: SandboxProfile, egress?: EgressPolicy): string =>
+const profileDigest = (profile: CallProfile, egress?: EgressPolicy): string =>
   digestOf({
     ...profile,
     ...(egress === undefined
@@ -65,6 +65,9 @@ type SealedProfile = Pick<Sealed, "profile" | "profileDigest" | "egress" | "time
   readonly kind: DriverKindModule
 }
 
+/** The environment of a call that runs no program. */
+const nobodys: ReturnType<typeof sealEnv> = { env: {}, passed: [], notes: [] }
+
 /** The profile that a call of this route gets, whatever its input. */
 export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProfile> => {
   const {
@@ -85,12 +88,15 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
   const entries = egressOf(core, tool, needs.egress)
   const network = entries.length === 0 ? "none" : channelFor(entries)
   const paths = sealPaths(needs.fs, contract.auth?.state.paths ?? [])
-  const env = sealEnv(needs.env, core.config.env, needs.tty, network === "none" ? undefined : network.proxyPort)
+  const env =
+    needs.executables === undefined
+      ? nobodys
+      : sealEnv(needs.env, core.config.env, needs.tty, network === "none" ? undefined : network.proxyPort)
   const speakers = { tool, driver: contract, implementation }
   const { limits, required, timeout } = sealLimits(speakers, core.config)
   const home = paths.keep.length === 0 ? undefined : { dir: homeOf(core, signedIn), keep: paths.keep }
-  const profile: SandboxProfile = deepFreeze({
-    executables: needs.executables,
+  const profile: CallProfile = deepFreeze({
+    ...(needs.executables === undefined ? {} : { executables: needs.executables }),
     view: { read: paths.read, deny: paths.deny },
     write: paths.write,
     ...(home === undefined ? {} : { home }),
@@ -126,6 +132,10 @@ export const sealCommand = (signedIn: SignedIn, { passed: _passed, ...sealed }: 
   const commandFacts = sealed.kind.evidence(call, made.value)
   return { ok: true, value: { ...signedIn, ...sealed, command: made.value, commandFacts } }
 }
+
+/** The command as it is shown to people. */
+export const commandWords = ({ command }: Sealed): readonly string[] =>
+  command.run === "hosted" ? command.shown : command.argv
 
 export const seal = (core: HostCore, signedIn: SignedIn): Step<Sealed> => {
   const sealed = sealProfile(core, signedIn)

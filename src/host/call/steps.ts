@@ -4,7 +4,7 @@
  */
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { ActionContract, JsonObject, RetryRule, ToolContract } from "../../manifest/types.ts"
-import type { CollectedSandbox, CommitResult, Denial, SandboxProfile } from "../../sandbox/backend.ts"
+import type { Captured, CommitResult, Denial, Ending, ExitedSandbox } from "../../sandbox/backend.ts"
 import type { Effect } from "../../sandbox/effects/types.ts"
 import type { OpenFolder } from "../../sandbox/folder.ts"
 import type { Caller } from "../access/caller.ts"
@@ -18,7 +18,7 @@ import type { RegisteredDriver } from "../registry/types.ts"
 import type { Reached } from "./core.ts"
 import type { Tell } from "../events.ts"
 import type { Resolution } from "../resolver/types.ts"
-import type { CallOptions, CallRequest, ReportedEffect } from "../types.ts"
+import type { CallOptions, CallProfile, CallRequest, ReportedEffect } from "../types.ts"
 import type { KeptPath } from "./admission/workspace.ts"
 
 export type Step<T> = { readonly ok: true; readonly value: T } | Failure
@@ -83,7 +83,7 @@ export interface SignedIn extends Routed {
 }
 
 export interface Sealed extends SignedIn {
-  readonly profile: SandboxProfile
+  readonly profile: CallProfile
   readonly profileDigest: string
   /** absent: no network */
   readonly egress?: EgressPolicy
@@ -96,9 +96,19 @@ export interface Sealed extends SignedIn {
   readonly notes: readonly string[]
 }
 
+/** What an attempt left, whether a program ran in a sandbox or the host itself acted; its layer is still there, unjudged. */
+export interface Ended extends Omit<ExitedSandbox, "ok" | "ending" | "denied"> {
+  readonly ending: Ending | { readonly by: "answer" }
+  /** what a program printed; absent: none ran */
+  readonly stdout?: Captured
+  readonly stderr?: Captured
+}
+
 /** One run of the program, read by the driver's output rules. */
 export interface Attempt {
-  readonly exited: CollectedSandbox
+  readonly exited: Ended
+  /** what the receipt says of it, beside what it says of each */
+  readonly facts?: JsonObject
   readonly denied: readonly Denial[]
   /** declared hosts that it was let through to */
   readonly reached: readonly Reached[]

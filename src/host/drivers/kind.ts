@@ -18,6 +18,7 @@ import type {
   OutputFormat,
   ToolContract,
 } from "../../manifest/types.ts"
+import type { Dialled, HostedDial } from "../../egress-proxy/serve/hosted.ts"
 import type { Captured, Executables } from "../../sandbox/backend.ts"
 import type { Readable, Writable } from "node:stream"
 import type { Tell } from "../events.ts"
@@ -75,7 +76,8 @@ export interface KindCall {
 
 /** What must be in the sandbox, in the manifest's own words; never more than the driver declares for this tool. */
 export interface Needs {
-  readonly executables: Executables
+  /** absent: no program is run, and no sandbox is made */
+  readonly executables?: Executables
   readonly fs: CliSandbox["fs"]
   readonly env: CliSandbox["env"]
   readonly egress: readonly EgressEntry[]
@@ -85,8 +87,11 @@ export interface Needs {
   readonly notes: readonly string[]
 }
 
-/** What is run in it, and how: once, its output read at the end; or with the host talking to it while it runs. */
-export type KindCommand = ProgramCommand | ConversationCommand
+/**
+ * What is run in it, and how: once, its output read at the end; with the host talking to it while it runs; or nothing at
+ * all, where the host itself does what is asked, with no more than it is handed.
+ */
+export type KindCommand = ProgramCommand | ConversationCommand | HostedCommand
 
 export interface ProgramCommand {
   readonly run: "program"
@@ -119,6 +124,36 @@ export interface Session {
   /** aborted when nobody waits for the answer any longer */
   readonly signal: AbortSignal
   readonly tell: Tell
+}
+
+export interface HostedCommand {
+  readonly run: "hosted"
+  /** what stands for a command line where one is shown; never a secret */
+  readonly shown: readonly string[]
+  /** a second attempt does no harm, whatever the contract says: the other side knows it by its key */
+  readonly repeatable?: boolean
+  /**
+   * The whole of what is done, once for each attempt. Its answer is the call's outcome, unless the call is cancelled or its
+   * time is over: then nobody waits for it, and all that it was handed is gone.
+   */
+  act(desk: Desk): Promise<Success | Failure>
+}
+
+/** All that a kind without a program has to act with. */
+export interface Desk {
+  /** aborted when the call is cancelled or its time is over */
+  readonly signal: AbortSignal
+  /** bytes of an answer that may be kept */
+  readonly outputBytes: number
+  readonly tell: Tell
+  readonly outlet: Outlet
+  /** What the receipt says of this attempt, beside what it says of each: words and numbers of ours, never a value. */
+  note(facts: JsonObject): void
+}
+
+/** The one way out: whatever is asked of it is decided, dialled, counted and recorded as a sandbox's dial is. */
+interface Outlet {
+  connect(to: HostedDial): Promise<Dialled>
 }
 
 /** A program that ended by itself. */

@@ -3,7 +3,7 @@
  *
  * Guarantees: the timeout is the least of all that speak (obligation 142); a retry only follows an error that says it
  * is retryable, on a call that is idempotent, mutates nothing, or carries an idempotency key (C-23), and never outlives
- * the call's timeout.
+ * the call's timeout. Whoever asked to be left alone for a while is, or is not asked again.
  */
 import type { DriverContract, Implementation, RetryRule, ToolContract } from "../../manifest/types.ts"
 import { maxAttempts, maxBackoffMs } from "./limits.ts"
@@ -57,6 +57,8 @@ export interface AttemptFailed {
   /** 1 for the first */
   readonly attempt: number
   readonly error: { readonly retryable: boolean }
+  /** how long the other side asked to be left alone */
+  readonly askedMs?: number
   readonly elapsedMs: number
   readonly timeoutMs: number
   readonly idempotencyKey?: boolean
@@ -73,12 +75,14 @@ export const afterFailure = ({
   elapsedMs,
   timeoutMs,
   idempotencyKey,
+  askedMs = 0,
 }: AttemptFailed): AfterFailure => {
   if (!error.retryable) return { retry: false, why: "not-retryable" }
   if (!tool.idempotent && tool.mutates.length > 0 && idempotencyKey !== true)
     return { retry: false, why: "not-safe-to-repeat" }
-  const delayMs = backoffSchedule(rule)[attempt - 1]
-  if (delayMs === undefined) return { retry: false, why: "attempts-used" }
+  const ownMs = backoffSchedule(rule)[attempt - 1]
+  if (ownMs === undefined) return { retry: false, why: "attempts-used" }
+  const delayMs = Math.max(ownMs, askedMs)
   if (elapsedMs + delayMs >= timeoutMs) return { retry: false, why: "no-time-left" }
   return { retry: true, delayMs }
 }

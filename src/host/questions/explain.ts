@@ -7,15 +7,14 @@
  */
 import { isOperator } from "../access/caller.ts"
 import { callErrorOf, type Failure } from "../failure.ts"
-import type { SandboxProfile } from "../../sandbox/backend.ts"
 import { shapeOf, unfitJob } from "../../sandbox/profile.ts"
-import type { RouteRow, WhyReport } from "../types.ts"
+import type { CallProfile, RouteRow, WhyReport } from "../types.ts"
 import { admit } from "../call/admit.ts"
 import { authorize } from "../call/authorize.ts"
 import type { HostCore } from "../call/core.ts"
 import { findRoute, route } from "../call/route.ts"
 import { notEnforced } from "../call/sealing/not-enforced.ts"
-import { kindCall, sealCommand, sealProfile } from "../call/seal.ts"
+import { commandWords, kindCall, sealCommand, sealProfile } from "../call/seal.ts"
 import { signIn } from "../call/sign-in.ts"
 import type { Authorized, Requested, Step } from "../call/steps.ts"
 
@@ -25,14 +24,16 @@ const hidden = "(from the operator's env)"
 const whatIsAsked = (asked: Step<Authorized>): "commit" | "ask" => (asked.ok ? asked.value.approval.onEffects : "ask")
 
 /** Where the host keeps a home is nothing to a caller. */
-const homeUntold = ({ home }: SandboxProfile): Pick<SandboxProfile, "home"> =>
+const homeUntold = ({ home }: CallProfile): Pick<CallProfile, "home"> =>
   home === undefined ? {} : { home: { ...home, dir: "(kept by the host)" } }
 
 /** A sandbox is prepared and thrown away unused: what this machine cannot enforce ends the call too. */
-const notSealed = async (core: HostCore, profile: SandboxProfile): Promise<Failure | undefined> => {
+const notSealed = async (core: HostCore, profile: CallProfile): Promise<Failure | undefined> => {
+  const { executables } = profile
+  if (executables === undefined) return undefined
   const unfit = unfitJob({ argv: [], env: profile.env })
   if (unfit !== undefined) return notEnforced(unfit)
-  const prepared = await (await core.backend()).prepare(shapeOf(profile))
+  const prepared = await (await core.backend()).prepare(shapeOf({ ...profile, executables }))
   if (!prepared.ok) return notEnforced(prepared)
   await prepared[Symbol.asyncDispose]()
   return undefined
@@ -70,7 +71,7 @@ export const explain = async (core: HostCore, requested: Requested): Promise<Why
     tool,
     rows,
     selected,
-    argv: made.ok ? made.value.command.argv : kind.outline(kindCall(signedIn.value)),
+    argv: made.ok ? commandWords(made.value) : kind.outline(kindCall(signedIn.value)),
     egress: (egress?.entries ?? []).map((entry) => entry.text),
     mutates: call.tool.mutates.map((scope) => scope.text),
     approval: { class: call.approval.class, effects: whatIsAsked(asked) },

@@ -91,6 +91,9 @@ describe("after a failed attempt", () => {
     ["repeats a call with an idempotency key", { tool: writer, idempotencyKey: true }, "after 10"],
     ["stops when the pause would outlast the call", { elapsedMs: 990 }, "no-time-left"],
     ["uses the last moment", { elapsedMs: 989 }, "after 10"],
+    ["waits as long as the other side asked for", { askedMs: 300 }, "after 300"],
+    ["waits no less than its own rule says", { askedMs: 3 }, "after 10"],
+    ["stops when what the other side asked for would outlast the call", { askedMs: 1000 }, "no-time-left"],
   ])("%s", (_, over, expected) => {
     const next = afterFailure({ ...failed, ...over })
     expect(next.retry ? `after ${next.delayMs}` : next.why).toBe(expected)

@@ -5,19 +5,20 @@
  * the kernel stopped is counted together. A backend that cannot enforce the profile ends the call with nothing run.
  */
 import { mkdirSync } from "node:fs"
-import { explainDenial, namedDenial } from "../../../egress-proxy/policy/explain.ts"
+import { namedDenial } from "../../../egress-proxy/policy/explain.ts"
 import type { CollectedSandbox, Denial, Ending, RunningSandbox, Unavailable } from "../../../sandbox/backend.ts"
 import { collect } from "../../../sandbox/collect.ts"
 import { jobOf, shapeOf } from "../../../sandbox/profile.ts"
-import type { ConversationCommand, ProgramCommand } from "../../drivers/kind.ts"
+import type { ConversationCommand, HostedCommand, KindCommand, ProgramCommand } from "../../drivers/kind.ts"
 import { endingFailure } from "../../invoke/error-map.ts"
 import type { Failure } from "../../failure.ts"
 import { tail } from "../../invoke/stream-text.ts"
-import { hostLimits } from "../../limits.ts"
 import type { HostCore, ServedEgress } from "../core.ts"
 import { notEnforced } from "../sealing/not-enforced.ts"
 import { cancelled } from "./cancelled.ts"
 import { converse } from "./converse.ts"
+import { hosted } from "./hosted.ts"
+import { mergeDenials, withUnreachable } from "./stopped.ts"
 import type { Attempt, Sealed, Step } from "../steps.ts"
 
 /** Not run at all; or run, and what it changed is more than can be told and judged. */
@@ -31,16 +32,6 @@ const notTaken = (refusal: Unavailable): Failure =>
         details: { limit: refusal.control },
       }
     : notEnforced(refusal)
-
-/** Rows for the same thing become one. */
-const mergeDenials = (...lists: readonly (readonly Denial[])[]): readonly Denial[] => {
-  const merged = new Map<string, Denial>()
-  for (const denial of lists.flat()) {
-    const key = JSON.stringify([denial.layer, denial.reason, denial.target])
-    merged.set(key, { ...denial, count: denial.count + (merged.get(key)?.count ?? 0) })
-  }
-  return [...merged.values()]
-}
 
 type Outcome = Attempt["outcome"]
 
@@ -90,16 +81,7 @@ const runConversation = async (
   return { ok: true, value: { exited, outcome } }
 }
 
-/** Hosts that were allowed and could not be reached: what the program took for a site's answer was the proxy's. */
-const withUnreachable = (outcome: Attempt["outcome"], failures: readonly Denial[]): Attempt["outcome"] => {
-  if (outcome.ok || failures.length === 0) return outcome
-  const unreachable = failures
-    .slice(0, hostLimits.unreachable.value)
-    .map(({ reason, target, count }) => ({ reason, target, count, ...explainDenial({ reason, target }) }))
-  return { ...outcome, details: { ...outcome.details, unreachable } }
-}
-
-interface AttemptOptions {
+export interface AttemptOptions {
   /** what is left of the call's time */
   readonly wallMs: number
   /** what earlier attempts were denied */
@@ -107,12 +89,21 @@ interface AttemptOptions {
   readonly scope: AsyncDisposableStack
 }
 
-export const attempt = async (
+export const attempt = (core: HostCore, sealed: Sealed, options: AttemptOptions): Promise<Step<Attempt>> => {
+  const { command } = sealed
+  return command.run === "hosted" ? hosted(core, sealed, command, options) : sandboxed(core, sealed, command, options)
+}
+
+const sandboxed = async (
   core: HostCore,
   sealed: Sealed,
+  command: Exclude<KindCommand, HostedCommand>,
   { wallMs, earlier, scope }: AttemptOptions,
 ): Promise<Step<Attempt>> => {
-  const { profile, egress, command, folder, signal } = sealed
+  const { egress, folder, signal, driver } = sealed
+  const { executables } = sealed.profile
+  if (executables === undefined) throw new TypeError(`${driver.key} runs a program and was sealed without one`)
+  const profile = { ...sealed.profile, executables }
   if (profile.home !== undefined) mkdirSync(profile.home.dir, { recursive: true, mode: 0o700 })
   const backend = await core.backend()
   const prepared = await backend.prepare(shapeOf(profile), signal)

@@ -12,6 +12,7 @@ import type { ConversationCommand, Session } from "../../drivers/kind.ts"
 import type { Tell } from "../../events.ts"
 import type { Failure, Success } from "../../failure.ts"
 import { hostLimits } from "../../limits.ts"
+import { settledWithin } from "./settled-within.ts"
 
 interface ConverseOptions {
   readonly outputBytes: number
@@ -20,17 +21,6 @@ interface ConverseOptions {
 }
 
 type Answered = { readonly ok: true; readonly exited: CollectedSandbox; readonly answer: Success | Failure }
-
-/** Whether it settled in time; it goes on unseen if not. */
-const settledWithin = (work: Promise<unknown>, ms: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), ms)
-    const settled = (): void => {
-      clearTimeout(timer)
-      resolve(true)
-    }
-    work.then(settled, settled)
-  })
 
 const noAnswer: Failure = {
   ok: false,

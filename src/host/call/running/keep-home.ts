@@ -6,16 +6,16 @@
  * are kept (`home.keep`), all of them or none.
  * Does not: keep what a broken sandbox left, nor the home of a call that wrote more than it may.
  */
-import type { CommitResult, Ending, ExitedSandbox } from "../../../sandbox/backend.ts"
+import type { CommitResult } from "../../../sandbox/backend.ts"
 import type { Failure } from "../../failure.ts"
-import type { HomeOutcome, Judged } from "../steps.ts"
+import type { Ended, HomeOutcome, Judged } from "../steps.ts"
 
-const unfit = (ending: Ending): string | undefined => {
+const unfit = (ending: Ended["ending"]): string | undefined => {
   if (ending.by === "infrastructure") return "the sandbox broke"
   return ending.by === "limit" && ending.limit === "disk" ? "the call wrote more than it may" : undefined
 }
 
-export const keepHome = async (exited: ExitedSandbox): Promise<readonly HomeOutcome[]> => {
+export const keepHome = async (exited: Ended): Promise<readonly HomeOutcome[]> => {
   const effects = exited.home?.effects ?? []
   if (effects.length === 0) return []
   const message = unfit(exited.ending)

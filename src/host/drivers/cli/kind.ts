@@ -96,8 +96,8 @@ export const cliKind: DriverKindModule = {
     ...specOf(driver.contract).binArgs,
     ...(binding.implementation.cli?.argv ?? []),
   ],
-  evidence: ({ binding }, { argv }) => ({
+  evidence: ({ binding }, made) => ({
     argv_template: [...(binding.implementation.cli?.argv ?? [])],
-    argv_count: argv.length,
+    ...(made.run === "hosted" ? {} : { argv_count: made.argv.length }),
   }),
 }

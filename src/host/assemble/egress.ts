@@ -1,0 +1,60 @@
+/**
+ * The proxy of one call: made from its policy, for a sandbox's channel or for the host's own dials.
+ *
+ * Guarantees: loaded at first need; each verdict is counted, so that what was reached and stopped can be told.
+ */
+import type { EgressPolicy } from "../../egress-proxy/types.ts"
+import type { ServedEgress } from "../call/core.ts"
+import type { OperatorConfig } from "../config/types.ts"
+import { HostStartError } from "../start-error.ts"
+
+/** Where a sandbox finds the authority of its own proxy. */
+const AUTHORITY = "/run/caisson/egress-ca.pem"
+
+export const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> => {
+  const { createEgressProxy } = await import("../../egress-proxy/index.ts")
+  const { boundBuffers } = await import("../data/socket-buffers.ts")
+  const { entries, services, private: granted, budgets, readOnlyHttp, substitutions } = policy
+  const reached = new Map<string, number>()
+  const proxy = await createEgressProxy({
+    onVerdict: ({ decision, host, port }) => {
+      if (decision !== "allow" || host === undefined || port === undefined) return
+      const target = `${host}:${port}`
+      reached.set(target, (reached.get(target) ?? 0) + 1)
+    },
+    egress: entries.map((entry) => entry.text),
+    services,
+    private: granted,
+    budgets,
+    readOnlyHttp,
+    substitutions,
+    onDescriptor: boundBuffers,
+  })
+  return {
+    files: proxy.caPem === undefined ? {} : { [AUTHORITY]: Buffer.from(proxy.caPem) },
+    serve: (channel) => void proxy.serve(channel),
+    dial: (to) => proxy.dial(to),
+    reached: () => Array.from(reached, ([target, count]) => ({ target, count })),
+    denials: () => proxy.denials(),
+    failures: () => proxy.failures(),
+    nameFor: (address) => proxy.nameFor(address),
+    [Symbol.asyncDispose]: () => proxy.close(),
+  }
+}
+
+/** What the operator wrote about egress is checked by those who will enforce it, before the first call. */
+export const checkEgress = async ({ file, egress }: OperatorConfig): Promise<void> => {
+  if (Object.keys(egress.services).length === 0 && egress.private.length === 0) return
+  const { createEgressProxy, PolicyError } = await import("../../egress-proxy/index.ts")
+  try {
+    const proxy = await createEgressProxy({ egress: [], services: egress.services, private: egress.private })
+    await proxy.close()
+  } catch (error) {
+    if (!(error instanceof PolicyError)) throw error
+    throw new HostStartError(
+      "manifest_invalid",
+      `${file ?? "the config"}: ${error.message}`,
+      "correct `egress` in the config",
+    )
+  }
+}
