@@ -14,7 +14,7 @@ export default defineConfig({
     // The default leaves one core idle, which on two cores is half of them; sealed tests run one at a time all the same.
     maxWorkers: Math.max(2, availableParallelism()),
     projects: [
-      { test: { ...shared, name: "unit", include: ["test/manifest/**/*.test.ts", "test/egress-proxy/**/*.test.ts", "test/host/**/*.test.ts", "test/cli/**/*.test.ts", "test/unit/**/*.test.ts"], exclude: [slow] } },
+      { test: { ...shared, name: "unit", include: ["test/manifest/**/*.test.ts", "test/egress-proxy/**/*.test.ts", "test/host/**/*.test.ts", "test/cli/**/*.test.ts", "test/define/**/*.test.ts", "test/unit/**/*.test.ts"], exclude: [slow] } },
       { test: { ...shared, name: "sealed", include: [slow, "test/sandbox/**/*.test.ts", "test/escape/**/*.test.ts", "test/chaos/**/*.test.ts", "test/e2e/**/*.test.ts", "test/corpus/**/*.test.ts"], fileParallelism: false } },
     ],
   },

@@ -14,6 +14,7 @@ import type { Requested } from "./call/steps.ts"
 import { loadConfig } from "./config/load.ts"
 import { HostStartError, startFailure } from "./start-error.ts"
 import { openCore } from "./assemble/core.ts"
+import { sortedManifests } from "./assemble/definitions.ts"
 import { dataFolderOf, openDataFolder } from "./data/folder.ts"
 import { createUlids } from "./data/ulid.ts"
 import { callErrorOf } from "./failure.ts"
@@ -75,7 +76,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
     data,
     config,
     catalogue,
-    manifests: options.manifests ?? [],
+    ...sortedManifests(options.manifests ?? []),
     warm: options.warm ?? false,
     closing: closing.signal,
     ...(options.backend === undefined ? {} : { backend: options.backend }),

@@ -36,9 +36,11 @@ export {
   defineCli,
   defineDriver,
   definePolicy,
+  defineRunner,
+  defineSandbox,
   defineSecret,
   defineTool,
   ManifestError,
-  type DefineOptions,
-} from "../manifest/index.ts"
+} from "../define/index.ts"
+export type * from "../define/types.ts"
 export type { Diagnostic, DriverContract, JsonObject, JsonValue, ToolContract } from "../manifest/types.ts"

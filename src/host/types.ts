@@ -9,6 +9,7 @@ import type {
   JsonValue,
   ToolContract,
 } from "../manifest/types.ts"
+import type { DefinedManifest } from "../manifest/read/defined.ts"
 import type { ControlReport, Denial, SandboxBackend, SandboxProfile } from "../sandbox/backend.ts"
 import type { Effect } from "../sandbox/effects/types.ts"
 import type { Caller } from "./access/caller.ts"
@@ -21,8 +22,8 @@ export type { CallError } from "./failure.ts"
 export interface HostOptions {
   /** data folder; default `$CAISSON_DATA`, else `~/.caisson` */
   readonly data?: string
-  /** more folders with manifests; the bundled catalogue is always there */
-  readonly manifests?: readonly string[]
+  /** more folders with manifests, and what the define functions return; the bundled catalogue is always there */
+  readonly manifests?: readonly (string | DefinedManifest)[]
   readonly backend?: "namespace" | "docker" | SandboxBackend
   /** start the sandbox backend at once, while manifests load, because a call is certain to follow */
   readonly warm?: boolean

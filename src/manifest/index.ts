@@ -4,16 +4,6 @@ export { approvalRank, relaxesApproval } from "./values/approval.ts"
 export { checkBinding, checkEntry, checkExecuteKeys, checkRevision, settleMapping } from "./contracts/binding.ts"
 export { buildCatalogue } from "./read/catalogue.ts"
 export type { Catalogue } from "./read/catalogue.ts"
-export {
-  defineAction,
-  defineCli,
-  defineDriver,
-  definePolicy,
-  defineSecret,
-  defineTool,
-  ManifestError,
-} from "./define.ts"
-export type { DefineOptions } from "./define.ts"
 export { digestOf, jcs, sha256 } from "./values/digest.ts"
 export type { Digest } from "./values/digest.ts"
 export { discoverManifests } from "./read/discover.ts"

@@ -20,6 +20,7 @@ import type {
 import type { DriverEgress } from "./values/egress-block.ts"
 import type { AuthSpec } from "./kinds/auth.ts"
 import type { DriverBody, KindCall } from "./kinds/body.ts"
+import type { DriverCode } from "./driver-code.ts"
 import type { GovernanceRule } from "./policies/governance.ts"
 import type { GrantSet } from "./policies/grants.ts"
 import type { HealthCheck } from "./kinds/health.ts"
@@ -34,6 +35,7 @@ export type * from "./kinds/auth.ts"
 export type * from "./kinds/body.ts"
 export type * from "./kinds/builtin.ts"
 export type * from "./kinds/cli.ts"
+export type * from "./driver-code.ts"
 export type * from "./policies/governance.ts"
 export type * from "./policies/grants.ts"
 export type * from "./kinds/health.ts"
@@ -83,6 +85,8 @@ export interface DriverContract extends DriverEgress {
   readonly major: number
   /** what its kind adds; `body.kind` is the kind */
   readonly body: DriverBody
+  /** functions of its own, where it has any */
+  readonly code?: DriverCode
   readonly implements: readonly Implementation[]
   readonly install: readonly InstallMethod[]
   readonly versionCheck?: VersionCheck

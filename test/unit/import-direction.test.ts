@@ -26,11 +26,12 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   base: [],
   "data-folder": [],
   manifest: [],
+  define: ["manifest"],
   linux: [],
   "egress-proxy": ["base", "manifest"],
   sandbox: ["manifest", "linux", "data-folder"],
   runner: [],
-  host: ["base", "linux", "sandbox", "egress-proxy", "manifest", "data-folder"],
+  host: ["base", "linux", "sandbox", "egress-proxy", "define", "manifest", "data-folder"],
   cli: ["host", "linux", "sandbox", "egress-proxy", "manifest"],
 }
 const imports = readImports()

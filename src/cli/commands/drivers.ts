@@ -1,4 +1,5 @@
 /** `caisson drivers [DRIVER]`: what serves the tools, its egress, and whether it can; one in full where it is named. */
+import { declaredKind } from "../../manifest/kinds/body.ts"
 import type { DriverListing } from "../../host/types.ts"
 import { exit } from "../exit.ts"
 import { withHost } from "../host.ts"
@@ -12,7 +13,7 @@ import { availabilityJson, availabilityText, type ListFlags, named, unloadedJson
 const asJson = ({ contract, availability }: DriverListing): object => ({
   id: contract.id,
   version: contract.version,
-  kind: contract.body.kind,
+  kind: declaredKind(contract),
   description: contract.description,
   tools: contract.implements.map((entry) => entry.tool),
   egress: contract.egress.map((entry) => entry.text),
@@ -33,7 +34,7 @@ const showAll = (drivers: readonly DriverListing[], terminal: Terminal): void =>
   const paint = terminal.paintResult
   const rows = drivers.map(({ contract, availability }) => [
     paint.bold(inline(`${contract.id}@${contract.major}`)),
-    contract.body.kind,
+    declaredKind(contract),
     contract.egress.length === 0 ? "none" : contract.egress.map((entry) => inline(entry.text)).join(" "),
     availabilityText(availability, paint),
   ])

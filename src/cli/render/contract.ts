@@ -1,4 +1,5 @@
 /** One tool or driver in full, for people: rows of name and text. Pure. */
+import { declaredKind } from "../../manifest/kinds/body.ts"
 import type { DriverContract, JsonObject, JsonSchema, ToolContract } from "../../manifest/types.ts"
 import { inline } from "../visible.ts"
 
@@ -60,7 +61,7 @@ export const toolRows = (tool: ToolContract): readonly Row[] => [
 export const driverRows = (driver: DriverContract): readonly Row[] => [
   ["name", inline(driver.name)],
   ["about", inline(driver.description)],
-  ["kind", driver.body.kind],
+  ["kind", declaredKind(driver)],
   [
     "serves",
     words(

@@ -4,8 +4,9 @@
  * Guarantees: opening reads manifests, or what is known of them, and nothing else; the backend is made at first need and disposed of with this.
  * A workspace is made whole before each call on it, whoever left it half-way.
  */
-import { join, resolve } from "node:path"
+import { dirname, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
+import type { DefinedManifest } from "../../manifest/read/defined.ts"
 import type { SandboxBackend } from "../../sandbox/backend.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
 import type { HostCore, InUse } from "../call/core.ts"
@@ -31,6 +32,7 @@ interface CoreOptions {
   /** the bundled catalogue's folder */
   readonly catalogue: string
   readonly manifests: readonly string[]
+  readonly defined?: readonly DefinedManifest[]
   readonly backend?: NonNullable<HostOptions["backend"]>
   readonly warm: boolean
   /** aborted when the host does not wait any longer for what is under way */
@@ -57,11 +59,15 @@ const inUseBy = (manifests: readonly string[]): readonly InUse[] => {
   ]
 }
 
+const modulesOf = (defined: readonly DefinedManifest[]): readonly string[] =>
+  defined.flatMap(({ code }) => (code?.module === undefined ? [] : [dirname(code.module)]))
+
 export const openCore = async ({
   data,
   config,
   catalogue,
   manifests,
+  defined = [],
   backend: wanted = config.backend,
   warm,
   closing,
@@ -85,11 +91,12 @@ export const openCore = async ({
     if (own) failed.use(early)
     void early.start?.().catch(() => undefined)
   }
-  const registry = readRegistry(data, [
+  const folders = [
     ...config.manifests.map((dir) => ({ dir, trusted: true })),
     { dir: catalogue, trusted: true },
     ...manifests.map((dir) => ({ dir, trusted: false })),
-  ])
+  ]
+  const registry = readRegistry(data, folders, defined)
   const installs = createInstalls({
     data,
     config,
@@ -131,7 +138,7 @@ export const openCore = async ({
     },
     health: () => health,
     installs,
-    inUse: inUseBy([catalogue, ...config.manifests, ...manifests]),
+    inUse: inUseBy([catalogue, ...config.manifests, ...manifests, ...modulesOf(defined)]),
     backend,
     egressProxy: serveEgress,
     recover,

@@ -41,7 +41,11 @@ const loadingCode = (): readonly string[] => {
 
 const keyOf = (found: FoundManifests, mode: ManifestMode): string => {
   const hash = createHash("sha256")
-  for (const part of [process.version, mode, JSON.stringify(found.problems), JSON.stringify(found.roots)])
+  for (const part of [
+    process.version,
+    mode,
+    ...[found.problems, found.roots, found.defined].map((each) => JSON.stringify(each)),
+  ])
     add(hash, part)
   for (const file of loadingCode()) {
     add(hash, file)

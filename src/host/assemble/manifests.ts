@@ -6,6 +6,7 @@
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs"
 import { narrowingsFile } from "../../data-folder/paths.ts"
+import type { DefinedManifest } from "../../manifest/read/defined.ts"
 import { loadFound } from "../../manifest/read/discover.ts"
 import { createRegistry } from "../registry/registry.ts"
 import type { Narrowings, Registry } from "../registry/types.ts"
@@ -34,9 +35,13 @@ const keepNarrowings = (data: string, known: Narrowings, now: Narrowings): void 
   renameSync(temporary, narrowingsFile(data))
 }
 
-export const readRegistry = (data: string, dirs: readonly ManifestFolder[]): Registry => {
+export const readRegistry = (
+  data: string,
+  dirs: readonly ManifestFolder[],
+  defined: readonly DefinedManifest[],
+): Registry => {
   const known = readNarrowings(data)
-  const registry = createRegistry({ dirs, mode: "compat", known, load: rememberManifests(data, loadFound) })
+  const registry = createRegistry({ dirs, defined, mode: "compat", known, load: rememberManifests(data, loadFound) })
   keepNarrowings(data, known, registry.narrowings)
   return registry
 }

@@ -7,6 +7,7 @@
  * long lists a beginning, a count and a digest; and a receipt that would not fit or cannot be written down gives way to a
  * minimal one. Pure.
  */
+import { declaredKind } from "../../manifest/kinds/body.ts"
 import { jcs } from "../../manifest/values/digest.ts"
 import { shown } from "../../manifest/values/diagnostics.ts"
 import type { JsonObject, JsonValue } from "../../manifest/types.ts"
@@ -181,7 +182,12 @@ const routedFacts = (progress: Progress, ran: JsonObject | undefined): JsonObjec
   } = progress
   const { type: _type, ...resolved } = route.audit
   return {
-    driver: { id: contract.id, version: contract.version, kind: contract.body.kind, digest: contract.source.digest },
+    driver: {
+      id: contract.id,
+      version: contract.version,
+      kind: declaredKind(contract),
+      digest: contract.source.digest,
+    },
     program: {
       ...(program === undefined ? {} : { path: program.path.toWellFormed() }),
       ...(programVersion === undefined ? {} : { version: programVersion }),

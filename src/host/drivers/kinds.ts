@@ -1,23 +1,30 @@
 /** The kinds of drivers that this host runs. */
-import type { DriverContract, DriverKind } from "../../manifest/types.ts"
+import { declaredKind } from "../../manifest/kinds/body.ts"
+import type { DriverBody, DriverContract } from "../../manifest/types.ts"
 import { cliKind } from "./cli/kind.ts"
 import type { DriverAvailability, DriverKindModule } from "./kind.ts"
 
-const kinds: Readonly<Record<DriverKind, DriverKindModule | undefined>> = {
+const kinds: Readonly<Record<DriverBody["kind"], DriverKindModule | undefined>> = {
   cli: cliKind,
   http: undefined,
   mcp: undefined,
   sdk: undefined,
   builtin: undefined,
+  code: undefined,
 }
 
-export const kindOf = ({ body }: Pick<DriverContract, "body">): DriverKindModule | undefined => kinds[body.kind]
+/** A driver that needs functions of its own called is served where they can be. */
+export const kindOf = ({ body, code }: Pick<DriverContract, "body" | "code">): DriverKindModule | undefined =>
+  code === undefined ? kinds[body.kind] : kinds.code
 
 const served = Object.values(kinds).flatMap((module) => (module === undefined ? [] : [module.kind]))
 
-export const unserved = ({ body }: DriverContract): Extract<DriverAvailability, { available: false }> => ({
+export const unserved = (driver: DriverContract): Extract<DriverAvailability, { available: false }> => ({
   available: false,
   code: "tool_unavailable",
-  reason: `this host does not run ${body.kind} drivers yet`,
+  reason:
+    driver.code === undefined
+      ? `this host does not run ${declaredKind(driver)} drivers yet`
+      : "this host does not call functions of a driver's own yet",
   fix: `register a driver of kind ${served.join(" or ")} for the tool`,
 })

@@ -6,6 +6,7 @@
  */
 import path from "node:path"
 import { loadFound } from "../../manifest/read/discover.ts"
+import type { DefinedManifest } from "../../manifest/read/defined.ts"
 import { findManifests } from "../../manifest/read/find.ts"
 import type { LoadResult, ManifestMode } from "../../manifest/types.ts"
 import { buildRegistry, type LoadedManifest, type SnapshotOptions } from "./snapshot.ts"
@@ -16,24 +17,42 @@ export type RegistryFolder = string | { readonly dir: string; readonly trusted?:
 
 interface RegistryOptions extends SnapshotOptions {
   readonly dirs: readonly RegistryFolder[]
+  /** what a program defined in code: one folder more, after the others, that nobody vouches for */
+  readonly defined?: readonly DefinedManifest[]
   readonly mode: ManifestMode
   /** what was found → what it says; default: the loader itself */
   readonly load?: typeof loadFound
 }
 
+/** No path: nothing on disk is in it. */
+const IN_CODE = "<code>"
+
 const fileOf = (result: LoadResult): string => (result.ok ? result.manifest.source.file : result.file)
 const holds = (folder: string, file: string): boolean =>
   file === folder || file.startsWith(folder.endsWith(path.sep) ? folder : `${folder}${path.sep}`)
 
-export const createRegistry = ({ dirs, mode, load = loadFound, ...options }: RegistryOptions): Registry => {
+export const createRegistry = ({
+  dirs,
+  defined = [],
+  mode,
+  load = loadFound,
+  ...options
+}: RegistryOptions): Registry => {
   const folders = dirs.map((each) => ({
     dir: path.resolve(typeof each === "string" ? each : each.dir),
     trusted: typeof each !== "string" && each.trusted === true,
   }))
   // One walk over all folders, so that a path in one folder's driver may lead to a tool in another.
-  const found = load(findManifests(folders.map((folder) => folder.dir)), { mode })
-  const owner = (result: LoadResult): number => folders.findIndex((folder) => holds(folder.dir, fileOf(result)))
-  const loaded = folders.flatMap(({ dir, trusted }, index) =>
+  const looked = findManifests(
+    folders.map((folder) => folder.dir),
+    defined,
+  )
+  const found = load(looked, { mode })
+  const inCode = new Set([...defined, ...looked.defined].map((each) => each.file))
+  // A module may lie in a folder that the operator vouches for; what it defines is a program's word all the same.
+  const owner = (result: LoadResult): number =>
+    inCode.has(fileOf(result)) ? folders.length : folders.findIndex((folder) => holds(folder.dir, fileOf(result)))
+  const loaded = [...folders, { dir: IN_CODE, trusted: false }].flatMap(({ dir, trusted }, index) =>
     found
       .filter((result) => owner(result) === index)
       .map((result): LoadedManifest => ({ result, trusted, folder: dir })),

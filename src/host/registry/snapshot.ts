@@ -7,13 +7,15 @@
  * Does not: read files; `registry.ts` does.
  */
 import { buildCatalogue, findAction } from "../../manifest/read/catalogue.ts"
+import { shown } from "../../manifest/values/diagnostics.ts"
 import { deepFreeze } from "../../manifest/values/freeze.ts"
 import type { Diagnostic, DriverContract, GrantsPolicy, LoadResult, ToolContract } from "../../manifest/types.ts"
 import { unevaluated } from "../access/policy.ts"
+import { checkExecuteKeys } from "../../manifest/contracts/binding.ts"
 import { bindDriver, type CheckEntry, refusalOf } from "./bind.ts"
 import { changedNarrowing, narrowingKey, narrowingsOf } from "./narrowing.ts"
 import { settleOwnership } from "./ownership.ts"
-import type { FailedManifest, Narrowings, RegisteredDriver, Registry } from "./types.ts"
+import type { FailedManifest, Narrowings, Refusal, RegisteredDriver, Registry } from "./types.ts"
 
 /** In the operator's order of folders. */
 export interface LoadedManifest {
@@ -51,6 +53,31 @@ const narrowingRefusal = (
   }
 }
 
+/** A driver with functions of its own has one for each tool it implements, and no other (AIP-30 rule 3). */
+const executeRefusal = (
+  contract: DriverContract,
+): { readonly refusal: Refusal; readonly said: Diagnostic } | undefined => {
+  const keys = contract.code?.execute
+  const [first] = keys === undefined ? [] : checkExecuteKeys(contract, keys)
+  if (first === undefined) return undefined
+  const reason =
+    first.missing === "execute"
+      ? `it implements \`${first.tool}\` and has no function for it in \`execute\``
+      : `\`execute\` has a function for \`${shown(first.tool)}\`, which it does not implement`
+  const fix = "make the keys of `execute` equal to the tools in `implements`"
+  return {
+    refusal: { code: "execute_binding_mismatch", reason, fix },
+    said: {
+      severity: "error",
+      rule: "execute_binding_mismatch",
+      file: contract.source.file,
+      path: "execute",
+      message: reason,
+      fix,
+    },
+  }
+}
+
 const register = (
   contract: DriverContract,
   vouched: boolean,
@@ -65,8 +92,13 @@ const register = (
   const verifiedTags = vouched ? contract.policyTags : contract.policyTags.filter((tag) => tags.includes(tag))
   const bound = bindDriver(contract, tools, options.check)
   const changed = narrowingRefusal(contract, vouched, options.known)
-  diagnostics.push(...bound.diagnostics, ...(changed === undefined ? [] : [changed]))
-  const refusal = bound.refusal ?? (changed === undefined ? undefined : refusalOf([changed]))
+  const unbound = executeRefusal(contract)
+  diagnostics.push(
+    ...bound.diagnostics,
+    ...(unbound === undefined ? [] : [unbound.said]),
+    ...(changed === undefined ? [] : [changed]),
+  )
+  const refusal = bound.refusal ?? unbound?.refusal ?? (changed === undefined ? undefined : refusalOf([changed]))
   const bindings = refusal === undefined ? bound.bindings : []
   return Object.freeze({
     key,

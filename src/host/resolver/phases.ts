@@ -5,6 +5,7 @@
  * undeclared region satisfies no constraint (C-22), an unvouched tag satisfies no allow list.
  * Does not: compare drivers; `rank.ts` does.
  */
+import { declaredKind } from "../../manifest/kinds/body.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import type { Binding } from "../drivers/kind.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
@@ -64,9 +65,11 @@ const asCandidate = (driver: RegisteredDriver, input: ResolveInput): Candidate |
     }
   }
   const { forbid, requireKind } = tool.driverConstraints
-  if (forbid.includes(contract.body.kind))
-    return { drop: { code: "kind_forbidden", reason: `the contract forbids drivers of kind ${contract.body.kind}` } }
-  if (requireKind.length > 0 && !requireKind.includes(contract.body.kind)) {
+  if (forbid.includes(declaredKind(contract)))
+    return {
+      drop: { code: "kind_forbidden", reason: `the contract forbids drivers of kind ${declaredKind(contract)}` },
+    }
+  if (requireKind.length > 0 && !requireKind.includes(declaredKind(contract))) {
     return {
       drop: { code: "kind_not_allowed", reason: `the contract asks for a driver of kind ${requireKind.join(" or ")}` },
     }

@@ -4,6 +4,7 @@
  * Guarantees: a total order that does not depend on the order of registration: the contract's default, then cost
  * and cost class, then what the operator vouches for, then kind (builtin, sdk, http, mcp, cli), then the most recent passed health check, then id, then the higher major.
  */
+import { declaredKind } from "../../manifest/kinds/body.ts"
 import type { CostClass, DriverKind, ToolContract } from "../../manifest/types.ts"
 import type { Candidate } from "./phases.ts"
 import type { HealthStatus, ResolveInput } from "./types.ts"
@@ -87,8 +88,9 @@ const criteria: readonly Criterion[] = [
   },
   {
     compare: (a, b) =>
-      order(kindOrder.indexOf(a.driver.contract.body.kind), kindOrder.indexOf(b.driver.contract.body.kind)),
-    text: (winner, loser) => `kind ${winner.driver.contract.body.kind} comes before ${loser.driver.contract.body.kind}`,
+      order(kindOrder.indexOf(declaredKind(a.driver.contract)), kindOrder.indexOf(declaredKind(b.driver.contract))),
+    text: (winner, loser) =>
+      `kind ${declaredKind(winner.driver.contract)} comes before ${declaredKind(loser.driver.contract)}`,
   },
   {
     compare: (a, b, { health }) => order(passedAt(health.get(b.driver.key)), passedAt(health.get(a.driver.key))),

@@ -7,6 +7,7 @@
  * or `no_route`, with the specific reason in the cause. A region constraint is never relaxed to find a route.
  * Does not: read clock, disk or network; run anything.
  */
+import { declaredKind } from "../../manifest/kinds/body.ts"
 import type { ReasonCode } from "../reasons.ts"
 import type { RoutePhase, RouteRow } from "../types.ts"
 import { type Candidate, type Dropped, judge, namesTool } from "./phases.ts"
@@ -51,7 +52,7 @@ const costFields = (each: Pick<Candidate, "driver"> & Partial<Candidate>): Parti
 
 const rowOf = (each: Pick<Candidate, "driver"> & Partial<Candidate>, phase: RoutePhase, reason: string): RouteRow => ({
   driver: each.driver.key,
-  kind: each.driver.contract.body.kind,
+  kind: declaredKind(each.driver.contract),
   phase,
   reason,
   ...costFields(each),
@@ -104,7 +105,7 @@ const auditOf = (input: ResolveInput, { alive, dropped }: Routed, selected: Cand
         ? null
         : {
             provider_id: selected.driver.key,
-            kind: selected.driver.contract.body.kind,
+            kind: declaredKind(selected.driver.contract),
             cost_units_per_call: declaredCost(selected) ?? null,
           },
   }

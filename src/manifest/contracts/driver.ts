@@ -9,6 +9,7 @@ import { sourceOf } from "../values/context.ts"
 import type { Context } from "../values/context.ts"
 import { checkCredentials } from "../values/credentials.ts"
 import { joinPath, nearest, shown } from "../values/diagnostics.ts"
+import type { Report } from "../values/diagnostics.ts"
 import { readEgress } from "../values/egress-block.ts"
 import {
   defined,
@@ -148,6 +149,17 @@ function checkSecrets({ body, implements: entries, auth }: DriverContract, { rep
       )
 }
 
+/** A function of the host is not imported into a sandbox, and what is, is not of the host. */
+function checkExecutable(kind: DriverKind, report: Report): void {
+  if (kind === "builtin")
+    report.error(
+      "builtin-execute",
+      "execute",
+      "a builtin is a function of the host, and `execute` runs in a sandbox",
+      "give the function to createHost as `builtins: { id: fn }`, or define the driver as `kind: sdk`",
+    )
+}
+
 export function readDriver(written: JsonObject, context: Context, from?: Origin): DriverContract | undefined {
   const { report } = context
   const origin = from ?? { written, commands: new Map() }
@@ -158,11 +170,15 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
   const front = install === undefined ? mended.front : { ...mended.front, install: install.checked }
   const universal = checkShape("driver", front, report)
   const kind = KINDS.find((name) => name === front["kind"])
-  if (kind === undefined || !checkShape(`driver-${kind}`, front, report) || !universal) return undefined
+  const executes = context.code?.execute !== undefined
+  if (kind === undefined) return undefined
+  if (executes) checkExecutable(kind, report)
+  else if (!checkShape(`driver-${kind}`, front, report)) return undefined
+  if (!universal) return undefined
   checkKeys(front, kind, context)
   const sandboxBlock = kind === "cli" ? object(front, "sandbox") : undefined
   const network = readEgress(optionalObject(front, "network"), sandboxBlock, report)
-  const body = readBody(front, kind, network.egress, context)
+  const body = executes ? ({ kind: "code", as: kind } as const) : readBody(front, kind, network.egress, context)
   const metadata = object(front, "metadata")
   const runner = readRunner(front["runner"], context)
   const requires = object(front, "requires")
@@ -175,6 +191,7 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
     version,
     major: majorOf(version),
     body,
+    code: context.code,
     implements: readImplements(front, { body, egress: network.egress }, origin, context),
     install: install?.methods ?? [],
     versionCheck: readVersionCheck(front, context),

@@ -8,7 +8,7 @@ import { isPathRef } from "../values/context.ts"
 import type { Context } from "../values/context.ts"
 import { shown } from "../values/diagnostics.ts"
 import { defined, object, optionalNumber, optionalObject, optionalText, text, texts } from "../values/fields.ts"
-import { type DriverSide, readCall } from "../kinds/body.ts"
+import { declaredKind, type DriverSide, readCall } from "../kinds/body.ts"
 import { readRetry } from "./tool.ts"
 import type { CostClass, Implementation, JsonObject, JsonValue } from "../types.ts"
 import { parseRange } from "../schema/version.ts"
@@ -101,7 +101,7 @@ export function readImplementation(
   else if (parsed.translated) dialect(`${path}.version`, range, parsed.range, context)
   const narrowing = object(entry, "schema_narrowing")
   const metadata = object(entry, "metadata")
-  const { kind } = side.body
+  const kind = declaredKind(side)
   const own = optionalObject(metadata, kind)
   const block =
     kind !== "cli" || (command === undefined && own === undefined)

@@ -14,6 +14,12 @@ export type DriverBody =
   | { readonly kind: "mcp"; readonly mcp: McpSpec }
   | { readonly kind: "sdk"; readonly sdk: SdkSpec }
   | { readonly kind: "builtin" }
+  /** run by functions of its own, of whatever kind it calls itself */
+  | { readonly kind: "code"; readonly as: DriverKind }
+
+/** The kind that it declares: what constraints, ranks and listings go by. */
+export const declaredKind = ({ body }: { readonly body: DriverBody }): DriverKind =>
+  body.kind === "code" ? body.as : body.kind
 
 /** The cli half of a driver that has one. */
 export const cliOf = ({ body }: { readonly body: DriverBody }): CliSpec | undefined =>
@@ -63,7 +69,7 @@ export function readCall(
   context: Context,
 ): KindCall {
   if (body.kind === "builtin") return { builtin: readBuiltinCall(block ?? {}, tool) }
-  if (block === undefined) return {}
+  if (block === undefined || body.kind === "code") return {}
   switch (body.kind) {
     case "cli":
       return { cli: readCliCall(block, path, body.cli, egress, context) }

@@ -65,7 +65,7 @@ function settle<T>(what: string, claims: readonly Claim<T>[], diagnostics: Diagn
 
 /** A driver's paths may lead to other tools where its copy stands, so what they led to is part of what it claims. */
 export const contentOf = (value: ToolContract | DriverContract | ActionContract | PolicyContract): string =>
-  value.kind === "driver" ? digestOf([value.source.digest, value.implements]) : value.source.digest
+  value.kind === "driver" ? digestOf([value.source.digest, value.implements, value.code ?? null]) : value.source.digest
 
 const claim = <T extends ToolContract | DriverContract | ActionContract | PolicyContract>(
   value: T,

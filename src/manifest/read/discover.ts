@@ -1,5 +1,5 @@
 /**
- * Loads all manifests that were found below some folders, with the paths between them followed.
+ * Loads all manifests that were found below some folders or defined in code, with the paths between them followed.
  *
  * Guarantees: never throws for what it finds; a bad manifest is a result like any other; the order of results is that
  * of the files found. Pure over what was found: no reference in a manifest can open another file.
@@ -15,12 +15,14 @@ import { findManifests, type FoundManifests, type ManifestBytes } from "./find.t
 import { readFrontmatter } from "./frontmatter.ts"
 import { manifestKind } from "./kind.ts"
 import { loadFront } from "./load.ts"
+import type { DriverCode } from "../driver-code.ts"
 import type { JsonObject, LoadResult, ManifestKind, ManifestMode, ToolContract } from "../types.ts"
 
 interface Parsed {
   readonly file: string
   readonly kind: ManifestKind
   readonly front: JsonObject
+  readonly code?: DriverCode
 }
 
 function parse(file: string, read: () => ManifestBytes, results: Map<string, LoadResult>): Parsed | undefined {
@@ -67,7 +69,8 @@ export function loadFound(found: FoundManifests, options: { readonly mode: Manif
   const { files } = found
   const targets = targetsIn(found.roots)
   const results = new Map<string, LoadResult>()
-  const parsed = [...files].flatMap(([file, read]) => parse(file, read, results) ?? [])
+  const read: readonly Parsed[] = [...files].flatMap(([file, bytes]) => parse(file, bytes, results) ?? [])
+  const parsed = [...read, ...found.defined.map(({ doctype, ...rest }): Parsed => ({ kind: doctype, ...rest }))]
   const subcommands = new Set(
     parsed
       .filter((p) => p.kind === "cli")
@@ -90,7 +93,8 @@ export function loadFound(found: FoundManifests, options: { readonly mode: Manif
     isSubcommand: (file) => subcommands.has(file),
   }
   const load = (p: Parsed): Lifted => {
-    const { result, lifted } = loadFront(p.file, p.kind, p.front, options.mode, links)
+    const beside = p.code === undefined ? { links } : { links, code: p.code }
+    const { result, lifted } = loadFront(p.file, p.kind, p.front, options.mode, beside)
     results.set(p.file, result.ok ? result : { ...result, claims: claimsOfFront(p.front) })
     return lifted
   }
@@ -107,7 +111,8 @@ export function loadFound(found: FoundManifests, options: { readonly mode: Manif
   for (const [file, result] of results)
     if (!result.ok && result.claims !== undefined)
       results.set(file, { ...result, claims: followed(result.claims, idAt(file)) })
-  return [...[...files.keys()].flatMap((file) => results.get(file) ?? []), ...found.problems]
+  const names = [...files.keys(), ...found.defined.map((each) => each.file)]
+  return [...names.flatMap((file) => results.get(file) ?? []), ...found.problems]
 }
 
 /** `paths`: folders, or manifest files. */

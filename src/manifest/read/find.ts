@@ -9,8 +9,11 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { createReport } from "../values/diagnostics.ts"
+import { claimsOfFront } from "./claims.ts"
+import type { DefinedManifest } from "./defined.ts"
 import { manifestKind } from "./kind.ts"
 import { limits } from "../limits.ts"
+import { sha256 } from "../values/digest.ts"
 import type { LoadResult } from "../types.ts"
 
 /** A manifest's bytes, or why they cannot be read. */
@@ -24,6 +27,8 @@ export interface FoundManifests {
   readonly problems: readonly LoadResult[]
   /** the folders that were searched, in order */
   readonly roots: readonly string[]
+  /** defined in code, in the program's order; each file name once, and where one has functions, their module was read */
+  readonly defined: readonly DefinedManifest[]
 }
 
 const SKIPPED = new Set(["node_modules", ".git"])
@@ -130,10 +135,40 @@ function readBounded(file: string): ManifestBytes {
   }
 }
 
-/** `paths`: folders, or manifest files. */
-export function findManifests(paths: readonly string[]): FoundManifests {
+/** With the digest of the module that its functions are in; nothing where they are nowhere. */
+function withModule(walk: Walk, given: DefinedManifest): readonly DefinedManifest[] {
+  const { doctype: kind, code, file, front } = given
+  if (code === undefined) return [given]
+  const refuse = (rule: string, message: string, fix: string): readonly DefinedManifest[] => {
+    const report = createReport(file)
+    report.error(rule, "execute", message, fix)
+    walk.problems.push({ ok: false, file, kind, diagnostics: report.diagnostics, claims: claimsOfFront(front) })
+    return []
+  }
+  if (code.module === undefined)
+    return refuse(
+      "closure-without-module",
+      "its functions are closures of this program, and run nowhere but in a sandbox, which imports them from a module",
+      "pass where it is written: `defineDriver(definition, { module: import.meta.url, export: 'default' })`",
+    )
+  const bytes = readBounded(code.module)
+  if (typeof bytes === "string") return refuse("unreadable", `its module ${code.module} ${bytes}`, "correct `module`")
+  if (bytes.length > limits.fileBytes)
+    return refuse("too-large", `its module ${code.module} is larger than ${limits.fileBytes} bytes`, "split it")
+  return [{ ...given, code: { ...code, digest: sha256(bytes) } }]
+}
+
+const namedOnce = (all: readonly DefinedManifest[]): readonly DefinedManifest[] =>
+  all.map((each, index) => {
+    const before = all.slice(0, index).filter((other) => other.file === each.file).length
+    return before === 0 ? each : { ...each, file: `${each.file}~${before + 1}` }
+  })
+
+/** `paths`: folders, or manifest files. `given`: what a program defined in code. */
+export function findManifests(paths: readonly string[], given: readonly DefinedManifest[] = []): FoundManifests {
   const walk: Walk = { files: new Set(), problems: [], entries: 0 }
   for (const path of paths) start(walk, resolve(path))
+  const defined = namedOnce(given).flatMap((each) => withModule(walk, each))
   let held = 0
   const read = (file: string): (() => ManifestBytes) => {
     if (held > limits.walkHeldBytes) return () => readBounded(file)
@@ -143,5 +178,5 @@ export function findManifests(paths: readonly string[]): FoundManifests {
   }
   const files = new Map([...walk.files].map((file) => [file, read(file)]))
   const roots = paths.map((path) => resolve(path))
-  return { files, held: held <= limits.walkHeldBytes, problems: walk.problems, roots }
+  return { files, held: held <= limits.walkHeldBytes, problems: walk.problems, roots, defined }
 }

@@ -7,7 +7,7 @@
 import { basename } from "node:path"
 import { readAction } from "../contracts/action.ts"
 import { readCli } from "../contracts/cli-bundle.ts"
-import type { Context, Lifted, Links } from "../values/context.ts"
+import type { Context, Lifted } from "../values/context.ts"
 import { createReport, shown } from "../values/diagnostics.ts"
 import { readDriver } from "../contracts/driver.ts"
 import { readFrontmatter } from "./frontmatter.ts"
@@ -50,12 +50,12 @@ export function loadFront(
   kind: ManifestKind,
   front: JsonObject,
   mode: ManifestMode,
-  links?: Links,
+  beside: Pick<Context, "links" | "code"> = {},
 ): Loaded {
   const report = createReport(file)
   const refused = (): Loaded => ({ result: { ok: false, file, kind, diagnostics: report.diagnostics }, lifted: {} })
   try {
-    const made = readKind(kind, front, links === undefined ? { file, mode, report } : { file, mode, report, links })
+    const made = readKind(kind, front, { file, mode, report, ...beside })
     if (made === undefined || report.failed) return refused()
     return { result: { ok: true, manifest: made.manifest, diagnostics: report.diagnostics }, lifted: made.lifted ?? {} }
   } catch (error) {

@@ -30,6 +30,7 @@ export const SHAPES = [
   "policy-grants",
   "policy-governance",
   "runner",
+  "sandbox",
   "install",
   "config",
   "egress-policy",

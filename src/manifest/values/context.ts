@@ -1,6 +1,7 @@
 /** What a reader of one manifest knows beside its front matter. */
 import type { Report } from "./diagnostics.ts"
 import { digestOf } from "./digest.ts"
+import type { DriverCode } from "../driver-code.ts"
 import type { JsonObject, ManifestMode, ManifestSource, OutputFormat, ToolContract } from "../base-types.ts"
 
 /** What the older AIP-29 form kept in a subcommand's TOOL.md and belongs to the driver (C-4, C-5). */
@@ -34,6 +35,8 @@ export interface Context {
   readonly report: Report
   /** absent when one file is read on its own */
   readonly links?: Links
+  /** a driver's own functions, where a program defined it in code */
+  readonly code?: DriverCode
 }
 
 export const sourceOf = (context: Context, front: JsonObject): ManifestSource => ({

@@ -1,14 +1,5 @@
 import { describe, expect, it } from "vitest"
 import { buildCatalogue } from "../../../src/manifest/read/catalogue.ts"
-import {
-  defineAction,
-  defineCli,
-  defineDriver,
-  definePolicy,
-  defineSecret,
-  defineTool,
-  ManifestError,
-} from "../../../src/manifest/define.ts"
 import { cliFront, load, toolFront } from "../from-text.ts"
 
 const action = (extra = ""): string =>
@@ -137,71 +128,6 @@ describe("a tool that carries out an action", () => {
     expect(rulesOf(key, next, load("TOOL.md", carrier(faithful).replace("shelf:archive", "shelf:archive@2")))).toEqual(
       [],
     )
-  })
-})
-
-describe("define…", () => {
-  const tool = {
-    name: "One",
-    id: "t.one",
-    description: "d",
-    version: "1.0.0",
-    inputs: { type: "object" },
-    outputs: { type: "object" },
-  }
-  const cli = {
-    bin: "prog",
-    install: [{ method: "apt", package: "prog" }],
-    version_check: { cmd: "prog -V", parse: "(\\d+)", range: ">=1" },
-    sandbox: { network: { egress: [] }, fs: {}, exec: { allow: false }, env: {} },
-  }
-  it("gives the same frozen contract as a manifest", () => {
-    const made = defineTool(tool)
-    expect(Object.isFrozen(made)).toBe(true)
-    expect(made).toMatchObject({ kind: "tool", id: "t.one", source: { file: "<code>", mode: "strict" } })
-  })
-  it("covers the other kinds", () => {
-    expect(
-      defineCli({ name: "P", id: "prog", description: "d", version: "1.0.0", ...cli, commands: { go: "t.one" } })
-        .implements[0],
-    ).toMatchObject({ tool: "t.one", cli: { argv: ["go"] } })
-    expect(
-      defineDriver({
-        name: "P",
-        id: "prog",
-        description: "d",
-        version: "1.0.0",
-        kind: "cli",
-        ...cli,
-        implements: [{ tool: "t.one", version: "*" }],
-      }).body.kind,
-    ).toBe("cli")
-    expect(defineSecret({ secrets: [{ slug: "a-key", name: "A", description: "d" }] }).secrets).toHaveLength(1)
-    expect(defineAction({ schema: "action/v1", id: "a:b", description: "d" }).verb).toBe("b")
-    expect(definePolicy({ schema: "policy/v1" }).dialect).toBe("grants")
-  })
-  it("throws an error that lists every fault", () => {
-    expect.assertions(3)
-    try {
-      defineTool({ ...tool, execute: "x", version: "1" })
-    } catch (error) {
-      expect(error).toBeInstanceOf(ManifestError)
-      expect((error as ManifestError).diagnostics.map((d) => d.rule)).toEqual(["tool-execute", "bad-value"])
-      expect((error as ManifestError).message).toContain("version")
-    }
-  })
-  it.each([
-    ["a function", { ...tool, execute: () => 1 }],
-    ["a class instance", { ...tool, metadata: new Map() }],
-    ["a prototype key", JSON.parse('{"metadata":{"__proto__":{"a":1}}}') as object],
-  ])("refuses %s", (_name, definition) => {
-    expect(() => defineTool(definition)).toThrow(ManifestError)
-  })
-  it("does not keep hold of the object it was given", () => {
-    const mine = structuredClone(tool)
-    const made = defineTool(mine)
-    mine.name = "changed"
-    expect(made.name).toBe("One")
   })
 })
 

@@ -1,0 +1,10 @@
+/** `caisson/define`: manifests from code. What is not exported here is not API. */
+import "../manifest/node-version.ts"
+export { defineAction, definePolicy, defineTool } from "./contracts.ts"
+export { defineCli, defineDriver } from "./driver.ts"
+export { defineRunner, defineSandbox } from "./blocks.ts"
+export { defineSecret } from "./secret.ts"
+export { ManifestError } from "./manifest-error.ts"
+export type * from "./types.ts"
+export type { DriverCode } from "../manifest/driver-code.ts"
+export type { DefinedManifest } from "../manifest/read/defined.ts"
