@@ -25,7 +25,7 @@ export const build = () => {
   const run = spawnSync(node, [compiler, "-p", "tsconfig.build.json"], { cwd: root, stdio: ["ignore", 2, 2] })
   if (run.status !== 0) return "failed"
   // What runs inside containers is no TypeScript and goes along as it is.
-  const isRunnerText = (path) => path === join(root, "src", "runner") || path.endsWith(".pl")
+  const isRunnerText = (path) => path === join(root, "src", "runner") || /\.(pl|py|mjs)$/.test(path)
   cpSync(join(root, "src", "runner"), join(root, "dist", "runner"), { recursive: true, filter: isRunnerText })
   // Sources saved while the compiler ran count as newer than this build.
   writeFileSync(stampOfBuild, "")

@@ -58,6 +58,7 @@ export const hostLimits = Object.freeze({
   concurrentProbes: limit("version checks", 4, "the check waits for a place"),
   probeMs: limit("version checks", 120_000, "waiting included: the driver counts as unavailable, and is asked again"),
   probeRetryMs: limit("version checks", 60_000, "a check that ran out of time is not run again before"),
+  moduleMs: limit("a driver's module without a call", 10_000, "it is ended, and what asked for it hears of it"),
   lastWordMs: limit(
     "a conversation",
     2_000,

@@ -13,6 +13,7 @@ import type { HostCore, InUse } from "../call/core.ts"
 import { createBuilder } from "../call/running/builder.ts"
 import { createInstalls } from "../install/installs.ts"
 import { createProbe, ProbeNotSealed } from "../call/running/probe.ts"
+import { createModuleRunner } from "../call/running/run-in-module.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import { createAvailability } from "../drivers/availability.ts"
 import { thisMachine } from "../drivers/machine.ts"
@@ -136,6 +137,7 @@ export const openCore = async ({
       const located = locateSystemProgram(name)
       return located.ok ? located.program : undefined
     },
+    runInModule: createModuleRunner(data, backend, closing),
     health: () => health,
     installs,
     inUse: inUseBy([catalogue, ...config.manifests, ...manifests, ...modulesOf(defined)]),

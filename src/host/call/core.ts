@@ -9,6 +9,7 @@ import type { Installs } from "../install/installs.ts"
 import type { Program } from "../drivers/program.ts"
 import type { RegisteredDriver, Registry } from "../registry/types.ts"
 import type { HealthStatus } from "../resolver/types.ts"
+import type { RunInModule } from "./running/run-in-module.ts"
 
 /** A declared host that a call was let through to. */
 export interface Reached {
@@ -50,6 +51,8 @@ export interface HostCore {
   availability(driver: RegisteredDriver): Promise<DriverAvailability>
   /** a program by name in the host's own search path, for `exec.spawn` */
   findProgram(name: string): Program | undefined
+  /** one function of a driver's own module, without network, secrets or workspace */
+  readonly runInModule: RunInModule
   health(): ReadonlyMap<string, HealthStatus>
   /** started at first need */
   backend(): Promise<SandboxBackend>
