@@ -9,12 +9,13 @@ import type { FolderIdentity } from "../folder.ts"
 import type { HeldCommit, HeldCommitResult } from "../layers/held.ts"
 import { Transactions } from "../layers/transactions.ts"
 import { waitFor } from "../set-up.ts"
-import { LauncherGone } from "./conversation.ts"
+import { LauncherEnded, LauncherGone } from "./conversation.ts"
 import { examineControls } from "./examine.ts"
 import { launch, type Launched } from "./launch.ts"
 import { LAUNCHER } from "./limits.ts"
 import { Prepared } from "./prepared.ts"
 import type { PrepareAnswer, Refusal } from "./protocol.ts"
+import { endedFix } from "./trouble.ts"
 
 export interface NamespaceBackendOptions {
   /** the host's data folder: transactions of commits live here */
@@ -66,8 +67,13 @@ class NamespaceBackend implements SandboxBackend {
     })
   }
   async #prepare(launched: Launched, shape: SandboxShape): Promise<PreparedSandbox | Unavailable> {
-    const answer = (await launched.ask({ op: "prepare", shape })) as PrepareAnswer | Refusal
-    return answer.ok ? new Prepared(launched, answer, shape, this.#transactions) : answer
+    try {
+      const answer = (await launched.ask({ op: "prepare", shape })) as PrepareAnswer | Refusal
+      return answer.ok ? new Prepared(launched, answer, shape, this.#transactions) : answer
+    } catch (error) {
+      if (!(error instanceof LauncherEnded) && !(error instanceof LauncherGone)) throw error
+      return { ok: false, control: "launcher", message: error.message, fix: endedFix }
+    }
   }
   recover(workspace: string | FolderIdentity, cancel?: AbortSignal): Promise<void> {
     return this.#transactions.recover(workspace, cancel)

@@ -10,6 +10,8 @@ import type { Answer, Request, RequestMessage } from "./protocol.ts"
 
 /** The launcher was gone before it could be asked: nothing of the request was done. */
 export class LauncherGone extends Error {}
+/** The launcher ended, or hangs and was ended, over the request: what became of it is not known. */
+export class LauncherEnded extends Error {}
 
 interface Open {
   readonly started: (() => void) | undefined
@@ -84,7 +86,7 @@ export class Conversation {
   }
   #look(): void {
     if (this.#missed >= LAUNCHER.signsMissed) {
-      this.end(new Error("the sandbox launcher hangs: it gave no sign of life"))
+      this.end(new LauncherEnded("the sandbox launcher hangs: it gave no sign of life"))
       this.#options.whenSilent()
       return
     }

@@ -16,7 +16,7 @@ import { fileURLToPath } from "node:url"
 import { openLayerStore } from "../layers/store.ts"
 import { holdUsers } from "../identities.ts"
 import { removeGroups } from "../process/cgroup.ts"
-import { Conversation, LauncherGone } from "./conversation.ts"
+import { Conversation, LauncherEnded, LauncherGone } from "./conversation.ts"
 import { LAUNCHER } from "./limits.ts"
 import { mountBase } from "./mount-base.ts"
 import { processorTime, watchProgress } from "./progress.ts"
@@ -32,7 +32,7 @@ import type {
 } from "./protocol.ts"
 import { ownSession } from "./bwrap-arguments.ts"
 import { bwrapPath } from "./sealed-run.ts"
-import { killedTooSoon, namespaceTrouble } from "./trouble.ts"
+import { killedTooSoon, launcherEnded, namespaceTrouble } from "./trouble.ts"
 
 /** A pipe of the program's streams as Node passes it on: not read from until it is made a stream. */
 interface PipeHandle {
@@ -117,7 +117,14 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
     spawn(
       "/usr/bin/setpriv",
       ["--pdeathsig", "KILL", "/usr/bin/unshare", ...namespaces, process.execPath, "--no-warnings", program, data],
-      { stdio: ["ignore", "ignore", "pipe", "ipc"], serialization: "advanced", env: compiledIn(data), cwd: "/" },
+      {
+        stdio: ["ignore", "ignore", "pipe", "ipc"],
+        serialization: "advanced",
+        env: compiledIn(data),
+        cwd: "/",
+        // In a session of its own: keys at the host's terminal are for the host, which ends its calls in order.
+        detached: true,
+      },
     )
   let child: ChildProcess
   try {
@@ -171,7 +178,7 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
       ended = true
       endedBy = signal
       onEnded()
-      conversation.end(new Error(`the sandbox launcher ended: ${stderr.trim() || "no reason given"}`))
+      conversation.end(new LauncherEnded(launcherEnded(signal, stderr)))
       for (const parkedProcess of [...handles.keys()]) drop(parkedProcess)
       users?.release()
       void removeGroups(groupFolders)
@@ -253,7 +260,7 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
     pid: child.pid as number,
     ask: async (request, started) => {
       if (ended || hung || !child.connected)
-        throw new LauncherGone(`the sandbox launcher is gone: ${stderr.trim() || "it was killed"}`)
+        throw new LauncherGone(hung ? "the sandbox launcher hung and is gone" : launcherEnded(endedBy, stderr))
       return conversation.ask(request, started)
     },
     handles(parkedProcess) {

@@ -10,6 +10,7 @@ import type { Ending, RunningSandbox, Unavailable } from "../backend.ts"
 import { RunningProgram } from "../process/running-program.ts"
 import type { Terminal } from "../process/terminal.ts"
 import { waitFor } from "../set-up.ts"
+import { LauncherEnded, LauncherGone } from "./conversation.ts"
 import { Exited } from "./exited.ts"
 import type { Handles, Launched } from "./launch.ts"
 import { LAUNCHER } from "./limits.ts"
@@ -52,10 +53,21 @@ const askRun = ({ launched, request }: RunningOptions): AskedRun => {
   const givenUp = Promise.withResolvers<RunAnswer>()
   const began = performance.now()
   let runs = false
-  const asked = launched.ask(request, () => {
-    runs = true
-    begun.resolve("begun")
-  }) as Promise<RunAnswer | Refusal>
+  const unseen = (ending: Ending): RunAnswer => ({
+    ok: true,
+    ending,
+    denied: [],
+    usage: { wallMs: performance.now() - began },
+  })
+  const asked = launched
+    .ask(request, () => {
+      runs = true
+      begun.resolve("begun")
+    })
+    .catch((error: unknown) => {
+      if (!(error instanceof LauncherEnded) && !(error instanceof LauncherGone)) throw error
+      return unseen({ by: "infrastructure", message: error.message })
+    }) as Promise<RunAnswer | Refusal>
   const answered = Promise.race([asked, givenUp.promise])
   return {
     answered,
@@ -68,7 +80,7 @@ const askRun = ({ launched, request }: RunningOptions): AskedRun => {
       )
       const timer = setTimeout(() => {
         if (heard && runs) return
-        givenUp.resolve({ ok: true, ending, denied: [], usage: { wallMs: performance.now() - began } })
+        givenUp.resolve(unseen(ending))
       }, LAUNCHER.stopMs)
       const over = (): void => clearTimeout(timer)
       answered.then(over, over)

@@ -42,6 +42,19 @@ export const namespaceTrouble = (stderr: string): { message: string; fix: string
   }
 }
 
+/** What `unshare` says, and ends with an exit code, where what it started was ended by a signal that it cannot pass on. */
+const CHILD_KILLED = /^unshare: sigprocmask .*$/m
+
+/** A launcher that was ready and is no more: by whom, as far as that is known, and its last words. */
+export const launcherEnded = (signal: string | null, stderr: string): string => {
+  const said = stderr.replace(CHILD_KILLED, "").trim()
+  const killed = signal !== null || CHILD_KILLED.test(stderr) || said === ""
+  const how = killed ? `was ended from outside${signal === null ? "" : ` (${signal})`}` : "ended"
+  return `the sandbox launcher ${how}${said === "" ? "" : `: ${said}`}; the next call starts a new one`
+}
+export const endedFix =
+  "call again; if it happens again, look for who ends it, or in the kernel's log for the out-of-memory killer (`dmesg`)"
+
 /** Ended by a signal, which says nothing about what this machine can do: what it wrote last may say why. */
 export const killedTooSoon = (signal: string, stderr: string): { message: string; fix: string } => ({
   message: `the sandbox launcher was ended (${signal}) before it was ready${stderr === "" ? "" : `: ${stderr}`}`,
