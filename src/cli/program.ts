@@ -72,6 +72,9 @@ const addCatalogue = (program: Command, terminal: Terminal, finish: Finish): voi
   listing("drivers [driver]", commands.drivers).action(async (driver: string | undefined, flags) =>
     finish(await (await import("./commands/drivers.ts")).run(driver, flags, terminal)),
   )
+  listing("install <driver>", commands.install).action(async (driver: string, flags) =>
+    finish(await (await import("./commands/install.ts")).run(driver, flags, terminal)),
+  )
   program
     .command("validate <path...>")
     .description(commands.validate)

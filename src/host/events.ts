@@ -1,9 +1,11 @@
 /** What an observer of a call hears while it happens. */
 import type { JsonValue } from "../manifest/types.ts"
 import type { Denial } from "../sandbox/backend.ts"
+import type { InstallProgress } from "./install/types.ts"
 
 export type EventBody =
   | { readonly type: "admitted"; readonly tool: string }
+  | { readonly type: "installing"; readonly driver: string; readonly progress: InstallProgress }
   | { readonly type: "routed"; readonly driver: string }
   | { readonly type: "sealed"; readonly profileDigest: string }
   | { readonly type: "started"; readonly attempt: number }

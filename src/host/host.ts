@@ -20,6 +20,7 @@ import { createUlids } from "./data/ulid.ts"
 import { callErrorOf } from "./failure.ts"
 import { brokenManifest } from "./registry/broken.ts"
 import { HeldCalls } from "./held/held-calls.ts"
+import { installDriver } from "./lifecycle/install-driver.ts"
 import { hostLimits } from "./limits.ts"
 import { readOptions } from "./options.ts"
 import type { ReasonCode } from "./reasons.ts"
@@ -35,6 +36,7 @@ import type {
   Envelope,
   Host,
   HostOptions,
+  InstallDriverOptions,
   ListOptions,
   UnloadedListing,
   WhyOptions,
@@ -185,6 +187,15 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
       return open(() => held.show(String(id), caller))
     },
     decide,
+    install: async (driver: string, options: InstallDriverOptions = {}) => {
+      const { caller, signal, onProgress } = readOptions("install", "install", options)
+      return open(() =>
+        installDriver(core, String(driver), caller, {
+          ...(signal === undefined ? {} : { signal }),
+          ...(onProgress === undefined ? {} : { tell: onProgress }),
+        }),
+      )
+    },
     doctor: () => open(async () => (await core.backend()).examine()),
     close,
     [Symbol.asyncDispose]: close,

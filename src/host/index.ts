@@ -6,6 +6,7 @@ export { HostStartError } from "./start-error.ts"
 export { reasons, type ErrorClass, type Reason, type ReasonCode } from "./reasons.ts"
 export { readReceipts, verifyChain, type ChainCode, type ChainVerdict } from "./receipts/verify.ts"
 export type { CallEvent } from "./events.ts"
+export type { InstallProgress } from "./install/types.ts"
 export type { AuditEvent } from "./receipts/event.ts"
 export type {
   Availability,
@@ -21,6 +22,8 @@ export type {
   HeldApprovalDetail,
   Host,
   HostOptions,
+  InstallDriverOptions,
+  InstallReport,
   ListOptions,
   ReportedDenial,
   ReportedEffect,

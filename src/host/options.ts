@@ -5,23 +5,26 @@
  * the program's own and is thrown, never answered: nothing that is merely true-ish is a yes.
  */
 import { type Caller, callerFault, processCaller } from "./access/caller.ts"
-import type { CallOptions, DecideOptions, ListOptions, WhyOptions } from "./types.ts"
+import type { CallOptions, DecideOptions, InstallDriverOptions, ListOptions, WhyOptions } from "./types.ts"
 import { unknownKey } from "./unknown-key.ts"
 
 const LIST: readonly (keyof ListOptions)[] = ["caller"]
 const WHY: readonly (keyof WhyOptions)[] = ["caller", "signal", "unreadable"]
 const CALL: readonly (keyof CallOptions)[] = [...WHY, "approved", "approve", "onEvent"]
 const DECIDE: readonly (keyof DecideOptions)[] = [...LIST, "signal"]
-const KNOWN = { list: LIST, why: WHY, call: CALL, decide: DECIDE }
+const INSTALL: readonly (keyof InstallDriverOptions)[] = [...DECIDE, "onProgress"]
+const KNOWN = { list: LIST, why: WHY, call: CALL, decide: DECIDE, install: INSTALL }
 
 const isSignal = (value: unknown): boolean => value instanceof AbortSignal
 const isFunction = (value: unknown): boolean => typeof value === "function"
-const FORMS: Readonly<Record<Exclude<keyof CallOptions, "caller">, readonly [(value: unknown) => boolean, string]>> = {
+type Keys = Exclude<keyof CallOptions | keyof InstallDriverOptions, "caller">
+const FORMS: Readonly<Record<Keys, readonly [(value: unknown) => boolean, string]>> = {
   signal: [isSignal, "an AbortSignal"],
   unreadable: [(value) => typeof value === "string", "text"],
   approved: [(value) => typeof value === "boolean", "true or false"],
   approve: [isFunction, "a function"],
   onEvent: [isFunction, "a function"],
+  onProgress: [isFunction, "a function"],
 }
 
 const formFault = (key: keyof typeof FORMS, value: unknown): string | undefined => {

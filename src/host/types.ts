@@ -15,6 +15,7 @@ import type { Effect } from "../sandbox/effects/types.ts"
 import type { Caller } from "./access/caller.ts"
 import type { CallEvent } from "./events.ts"
 import type { CallError } from "./failure.ts"
+import type { FrozenLayer, InstallProgress } from "./install/types.ts"
 import type { ReasonCode } from "./reasons.ts"
 
 export type { CallError } from "./failure.ts"
@@ -191,6 +192,22 @@ export interface WhyReport {
   readonly profileDigest?: string
 }
 
+export interface InstallDriverOptions extends ListOptions {
+  readonly signal?: AbortSignal
+  readonly onProgress?: (progress: InstallProgress) => void
+}
+export type InstallReport =
+  | {
+      readonly ok: true
+      /** `id@major` */
+      readonly driver: string
+      /** what its version check found */
+      readonly version?: string
+      /** none where the driver brings no packages: then its program is on this machine */
+      readonly layers: readonly Pick<FrozenLayer, "digest" | "source" | "packages">[]
+    }
+  | { readonly ok: false; readonly error: CallError }
+
 export interface Host extends AsyncDisposable {
   readonly data: string
   call(request: CallRequest, options?: CallOptions): Promise<Envelope>
@@ -208,6 +225,8 @@ export interface Host extends AsyncDisposable {
   diagnostics(options?: ListOptions): readonly Diagnostic[]
   /** tools and drivers whose manifests did not load: what they claim to be, and why they are not available; for the operator */
   unloaded(options?: ListOptions): readonly UnloadedListing[]
+  /** A driver's packages, installed or mended, and its version check; for the operator. */
+  install(driver: string, options?: InstallDriverOptions): Promise<InstallReport>
   doctor(): Promise<readonly ControlReport[]>
   close(): Promise<void>
 }

@@ -107,6 +107,7 @@ export const openCore = async ({
   })
   const checker = createAvailability({
     installs,
+    mayInstall: config.install.onDemand,
     machine: await thisMachine(data),
     probe: createProbe(data, backend, closing),
     store: openVersionStore(data),

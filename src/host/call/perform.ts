@@ -19,6 +19,7 @@ import { approve, authorizeAsking } from "./approve.ts"
 import type { HostCore } from "./core.ts"
 import type { CallEvent } from "../events.ts"
 import { CallEvents } from "./events.ts"
+import { obtain } from "./obtain.ts"
 import { findRoute, route } from "./route.ts"
 import { run } from "./run.ts"
 import { unlessCancelled } from "./running/cancelled.ts"
@@ -76,7 +77,10 @@ const walk = async (
   trail.mark("route", routed.ok ? routed.value : undefined)
   if (!routed.ok) return routed
   tell({ type: "routed", driver: routed.value.driver.key })
-  const signedIn = signIn(routed.value)
+  const obtained = await obtain(core, routed.value)
+  trail.mark("install", obtained.ok ? obtained.value : undefined)
+  if (!obtained.ok) return obtained
+  const signedIn = signIn(obtained.value)
   trail.mark("sign_in", signedIn.ok ? signedIn.value : undefined)
   if (!signedIn.ok) return signedIn
   const sealed = seal(core, signedIn.value)

@@ -113,6 +113,22 @@ export const findRoute = async (
 export const refusedRoute = ({ resolution, broken }: Routing): Failure | undefined =>
   resolution.ok ? undefined : (broken ?? routeFailure(resolution))
 
+/** What its kind found of a driver that is there. */
+export const foundOf = ({
+  program,
+  version,
+  layers,
+  install,
+}: Extract<DriverAvailability, { available: true }>): Pick<
+  Routed,
+  "program" | "programVersion" | "layers" | "install"
+> => ({
+  ...(program === undefined ? {} : { program }),
+  ...(version === undefined ? {} : { programVersion: version }),
+  ...(layers === undefined ? {} : { layers }),
+  ...(install === undefined ? {} : { install }),
+})
+
 /** The chosen driver with what was found of it; one of which nothing was found cannot have been chosen. */
 export const route = (call: Authorized, { resolution, availability, broken }: Routing): Step<Routed> => {
   if (!resolution.ok) return broken ?? routeFailure(resolution)
@@ -131,8 +147,7 @@ export const route = (call: Authorized, { resolution, availability, broken }: Ro
       ...call,
       route: resolution,
       driver: resolution.driver,
-      ...(found.program === undefined ? {} : { program: found.program }),
-      ...(found.version === undefined ? {} : { programVersion: found.version }),
+      ...foundOf(found),
     },
   }
 }

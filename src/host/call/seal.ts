@@ -50,13 +50,14 @@ const profileDigest = (profile: CallProfile, egress?: EgressPolicy): string =>
   })
 
 /** The call as its driver's kind is asked about it. */
-export const kindCall = ({ tool, driver, route, context, program }: Routed): KindCall => ({
+export const kindCall = ({ tool, driver, route, context, program, layers }: Routed): KindCall => ({
   tool,
   driver,
   binding: route.binding,
   input: route.mappedInput,
   context,
   ...(program === undefined ? {} : { program }),
+  ...(layers === undefined ? {} : { layers }),
 })
 
 type SealedProfile = Pick<Sealed, "profile" | "profileDigest" | "egress" | "timeout" | "retry" | "notes"> & {

@@ -17,6 +17,7 @@ import { createVersionChecks, type VersionCheckOptions } from "./version-check.t
 export interface AvailabilityOptions extends Omit<VersionCheckOptions, "folders"> {
   readonly machine: Machine
   readonly installs: Installs
+  readonly mayInstall?: boolean
   readonly folders?: readonly string[]
 }
 
@@ -33,10 +34,11 @@ interface AvailabilityChecker {
 export const createAvailability = ({
   machine,
   installs,
+  mayInstall = false,
   folders = systemFolders,
   ...checks
 }: AvailabilityOptions): AvailabilityChecker => {
-  const here: Surroundings = { folders, installs, versions: createVersionChecks({ ...checks, folders }) }
+  const here: Surroundings = { folders, installs, mayInstall, versions: createVersionChecks({ ...checks, folders }) }
   const of = async ({ contract, refusal }: Candidate): Promise<DriverAvailability> => {
     if (refusal !== undefined) return { available: false, ...refusal }
     const cannot = (reason: string, fix: string): DriverAvailability => ({

@@ -24,6 +24,7 @@ import type { Readable, Writable } from "node:stream"
 import type { Tell } from "../events.ts"
 import type { Failure, Success } from "../failure.ts"
 import type { Installs } from "../install/installs.ts"
+import type { FrozenLayer, InstallSpec } from "../install/types.ts"
 import type { Availability } from "../types.ts"
 import type { CliProgram } from "./cli/bind.ts"
 import type { Program } from "./program.ts"
@@ -44,7 +45,13 @@ export interface BoundEntry {
 }
 
 export type DriverAvailability =
-  | (Extract<Availability, { available: true }> & { readonly program?: Program })
+  | (Extract<Availability, { available: true }> & {
+      readonly program?: Program
+      /** packages that it runs from, for its kind to mount */
+      readonly layers?: readonly FrozenLayer[]
+      /** not installed yet, and the operator lets calls install: the call that chooses it does, and asks again */
+      readonly install?: readonly InstallSpec[]
+    })
   | Extract<Availability, { available: false }>
 
 /** What a kind may use to find out whether a driver can serve. */
@@ -53,6 +60,8 @@ export interface Surroundings {
   readonly versions: VersionChecks
   /** packages, installed and frozen */
   readonly installs: Installs
+  /** the operator lets a call install what its driver needs */
+  readonly mayInstall: boolean
 }
 
 /** What a driver declares and this host has no control for. */
@@ -72,6 +81,7 @@ export interface KindCall {
   readonly context: JsonObject
   /** what `available` found; absent: the kind runs none of its own */
   readonly program?: Program
+  readonly layers?: readonly FrozenLayer[]
 }
 
 /** What must be in the sandbox, in the manifest's own words; never more than the driver declares for this tool. */
@@ -172,6 +182,8 @@ export interface DriverKindModule {
   bind(driver: DriverContract, index: number, tool: ToolContract, implementation: Implementation): BoundEntry
   unenforceable(driver: DriverContract): Unenforceable | undefined
   available(driver: DriverContract, here: Surroundings): Promise<DriverAvailability>
+  /** packages that must be installed before it can serve; absent: it needs none */
+  packages?(driver: DriverContract): readonly InstallSpec[]
   needs(call: KindCall, findProgram: (name: string) => Program | undefined): Answer<Needs>
   command(call: KindCall): Answer<KindCommand>
   /** the command as the driver writes it, for a call whose input is not there yet */

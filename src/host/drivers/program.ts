@@ -23,6 +23,10 @@ export interface Program {
   readonly called?: readonly string[]
   /** set for a vendored program: the driver's folder, which must be visible (read-only) for it to run */
   readonly bundle?: string
+  /** where that is seen inside; absent: where drivers' folders are */
+  readonly mount?: string
+  /** what it needs to find its own parts */
+  readonly env?: Readonly<Record<string, string>>
   readonly identity: {
     readonly mtimeMs: number
     readonly ctimeMs: number

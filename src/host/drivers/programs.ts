@@ -14,6 +14,12 @@ import type { Program } from "./program.ts"
 export const interpretersOf = (program: Program): Record<string, string> =>
   Object.fromEntries((program.called ?? program.interpreters).map((path) => [basename(path), path]))
 
+const mountOf = ({ mount }: Program): string => mount ?? inside.bundle
+
+/** The folder that the program comes in, and where it is seen inside. */
+export const bundlesOf = (program: Program): Record<string, string> =>
+  program.bundle === undefined ? {} : { [program.bundle]: mountOf(program) }
+
 /** The program, its interpreters, and those of `exec.spawn` that are on this machine. */
 export const executablesFor = (
   findProgram: (name: string) => Program | undefined,
@@ -28,13 +34,12 @@ export const executablesFor = (
     if (other === undefined) continue
     Object.assign(spawn, interpretersOf(other), { [name]: other.found })
   }
-  const bundles = program.bundle === undefined ? {} : { [program.bundle]: inside.bundle }
   return {
     executables: {
       program: program.bundle === undefined ? program.found : program.path,
       children: exec.allow,
       spawn,
-      bundles,
+      bundles: bundlesOf(program),
     },
     absent: found.filter(([, other]) => other === undefined).map(([name]) => name),
   }
@@ -42,4 +47,4 @@ export const executablesFor = (
 
 /** Where the program is seen inside. */
 export const insidePath = (program: Program): string =>
-  program.bundle === undefined ? program.found : join(inside.bundle, relative(program.bundle, program.path))
+  program.bundle === undefined ? program.found : join(mountOf(program), relative(program.bundle, program.path))

@@ -40,6 +40,8 @@ interface InstallHere {
 interface EnsureOptions extends InstallOptions {
   /** install anew what is there and was changed; else that is refused */
   readonly repair?: boolean
+  /** install anew whatever is there: a registry may have something newer for a range */
+  readonly anew?: boolean
 }
 
 export interface Installs {
@@ -243,14 +245,14 @@ export const createInstalls = (here: InstallHere): Installs => {
 
   const ensure = async (
     spec: InstallSpec,
-    { repair = false, tell, signal: given }: EnsureOptions = {},
+    { repair = false, anew = false, tell, signal: given }: EnsureOptions = {},
   ): Promise<InstallAnswer<FrozenLayer>> => {
     const signal = given === undefined ? here.closing : AbortSignal.any([given, here.closing])
     const request = await known(spec)
     if (!request.ok) return request
     const found = await look(spec, request.value)
     const stands = (answer: InstallAnswer<FrozenLayer>): boolean =>
-      answer.ok || (answer.code === "install_failed" && !repair)
+      !anew && (answer.ok || (answer.code === "install_failed" && !repair))
     if (stands(found)) return found
     const { key, what } = request.value
     using lock = await fileLock(join(installLocksFolder(data), key), {

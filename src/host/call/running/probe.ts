@@ -12,26 +12,25 @@ import { jobOf, shapeOf } from "../../../sandbox/profile.ts"
 import { defaultLimits, hostLimits } from "../../limits.ts"
 import type { Probe, ProbeRequest, ProbeResult } from "../../drivers/version-check.ts"
 import { createTurnstile } from "../../../base/turnstile.ts"
-import { insidePath, interpretersOf } from "../../drivers/programs.ts"
+import { bundlesOf, insidePath, interpretersOf } from "../../drivers/programs.ts"
 import { sealEnv } from "../sealing/env.ts"
-import { inside } from "../../drivers/paths.ts"
 
 const profileFor = ({ program, spawn, timeoutMs, env, children }: ProbeRequest): SandboxProfile => {
   const others = Object.entries(spawn)
   const programs: Record<string, string> = {}
   for (const each of [program, ...others.map(([, other]) => other)]) Object.assign(programs, interpretersOf(each))
   for (const [name, other] of others) programs[name] = other.bundle === undefined ? other.found : other.path
-  const bundle = program.bundle ?? others.find(([, other]) => other.bundle !== undefined)?.[1].bundle
+  const brought = [program, ...others.map(([, other]) => other)].find(({ bundle }) => bundle !== undefined)
   return {
     executables: {
       program: program.bundle === undefined ? program.found : program.path,
       children: others.length > 0 || children,
       spawn: programs,
-      bundles: bundle === undefined ? {} : { [bundle]: inside.bundle },
+      bundles: brought === undefined ? {} : bundlesOf(brought),
     },
     view: { read: ["**"], deny: [] },
     write: [],
-    env: sealEnv({ pass: [], set: env }, {}, false, undefined).env,
+    env: sealEnv({ pass: [], set: { ...env, ...brought?.env } }, {}, false, undefined).env,
     tty: false,
     network: "none",
     limits: { ...defaultLimits, wallMs: timeoutMs },

@@ -14,7 +14,7 @@ import { unreadablePattern } from "./enforceable.ts"
 import { exitWord } from "./exit-code.ts"
 import { expirySign } from "./expiry.ts"
 import { outputFormat, withJsonFlag } from "./format.ts"
-import { available } from "./locate.ts"
+import { available, packagesOf } from "./locate.ts"
 import { interpretOutput } from "./output.ts"
 import { expandArgv, expandStdin } from "./template.ts"
 
@@ -43,7 +43,7 @@ const needs: DriverKindModule["needs"] = (call, findProgram) => {
   const value: Needs = {
     executables,
     fs: sandbox.fs,
-    env: sandbox.env,
+    env: { ...sandbox.env, set: { ...sandbox.env.set, ...program.value.env } },
     egress: cli?.egress ?? contract.egress,
     tty: sandbox.tty.required,
     notes: absent.length === 0 ? [] : [`exec.spawn names programs that are not on this machine: ${absent.join(", ")}`],
@@ -89,6 +89,7 @@ export const cliKind: DriverKindModule = {
   bind: (driver, index, tool, implementation) => bind(driver, specOf(driver), index, tool, implementation),
   unenforceable: (driver) => unreadablePattern(driver, specOf(driver)),
   available: (driver, here) => available(driver, specOf(driver), here),
+  packages: (driver) => packagesOf(driver, specOf(driver)),
   needs,
   command,
   outline: ({ driver, binding, program }) => [

@@ -1,7 +1,8 @@
 /**
  * Whether a cli driver's program is on this machine, in the version it asks for.
  *
- * Guarantees: the author's order decides between the program that comes along and the system's; a version outside the
+ * Guarantees: the author's order decides between the program that comes along and the system's; where neither is there,
+ * the one in the driver's own package is taken, if that is installed. A version outside the
  * range is never available. Does not: run anything itself.
  */
 import path from "node:path"
@@ -9,7 +10,9 @@ import type { CliSpec, DriverContract } from "../../../manifest/types.ts"
 import { satisfies } from "../../../manifest/schema/version.ts"
 import { installFix } from "../install-fix.ts"
 import type { DriverAvailability, Surroundings } from "../kind.ts"
-import { type Located, locateSystemProgram, locateVendoredProgram } from "../program.ts"
+import { locateInstalled, packageOf } from "./installed.ts"
+import type { InstallSpec } from "../../install/types.ts"
+import { type Located, locateSystemProgram, locateVendoredProgram, systemFolders } from "../program.ts"
 
 const locate = (driver: DriverContract, bin: string, folders: readonly string[]): Located => {
   const bundle = path.dirname(driver.source.file)
@@ -26,18 +29,28 @@ const locate = (driver: DriverContract, bin: string, folders: readonly string[])
   return second.ok ? second : first
 }
 
+/** What has to be installed for it: nothing where the program is on this machine, or comes along. */
+export const packagesOf = (driver: DriverContract, { bin }: CliSpec): readonly InstallSpec[] => {
+  const spec = locate(driver, bin, systemFolders).ok ? undefined : packageOf(driver)
+  return spec === undefined ? [] : [spec]
+}
+
 export const available = async (
   contract: DriverContract,
   cli: CliSpec,
-  { folders, versions }: Surroundings,
+  here: Surroundings,
 ): Promise<DriverAvailability> => {
+  const { folders, versions } = here
   const missing = (reason: string, fix: string): DriverAvailability => ({
     available: false,
     code: "tool_unavailable",
     reason,
     fix,
   })
-  const located = locate(contract, cli.bin, folders)
+  const atHand = locate(contract, cli.bin, folders)
+  const spec = atHand.ok ? undefined : packageOf(contract)
+  const located = spec === undefined ? atHand : await locateInstalled(contract, spec, cli.bin, here)
+  if ("available" in located) return located
   if (!located.ok) return missing(located.reason, installFix(contract))
   const { program } = located
   const check = contract.versionCheck

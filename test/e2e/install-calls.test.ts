@@ -1,0 +1,54 @@
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { startPackageRegistry } from "../support/servers/package-registry.ts"
+import { openWorld } from "./host-world.ts"
+import { publishGreeters } from "./install-greeters.ts"
+
+const manifests = [join(import.meta.dirname, "../../fixtures/installed")]
+
+const suite = (backend: "namespace" | "docker"): void => {
+  it("a program of an npm package and one of a wheel are installed when asked to, and called", async () => {
+    await using registry = await startPackageRegistry()
+    await publishGreeters(registry)
+    await using world = await openWorld(registry.config, { manifests, backend })
+    for (const name of ["greet", "greetpy"]) {
+      expect(await world.call(`fixture.${name}`, { name: "Ada" })).toMatchObject({
+        ok: false,
+        error: { code: "tool_unavailable", hint: expect.stringContaining(`caisson install ${name}`) as string },
+      })
+      expect(await world.host.install(name)).toMatchObject({ ok: true, driver: `${name}@1`, version: "2.1.0" })
+      expect(await world.call(`fixture.${name}`, { name: "Ada" })).toMatchObject({ ok: true, value: "hello Ada\n" })
+    }
+  })
+}
+
+describe("with the namespace backend", () => suite("namespace"))
+
+it("where the operator lets calls install, the first call does", async () => {
+  await using registry = await startPackageRegistry()
+  await publishGreeters(registry)
+  const config = registry.config.replace("install: {", "install: { on_demand: true,")
+  await using world = await openWorld(config, { manifests })
+  const heard: string[] = []
+  const envelope = await world.host.call(
+    { tool: "fixture.greet", input: { name: "Ada" }, workspace: world.workspace },
+    { onEvent: (event) => void (event.type === "installing" && heard.push(event.progress.phase)) },
+  )
+  expect(envelope).toMatchObject({ ok: true, value: "hello Ada\n" })
+  expect(heard).toContain("building")
+  const asked = registry.asked.length
+  expect(await world.call("fixture.greet", { name: "Bob" })).toMatchObject({ ok: true, value: "hello Bob\n" })
+  expect(registry.asked.length).toBe(asked)
+})
+
+it("a version outside the driver's range is installed anew once, and told with both versions", async () => {
+  await using registry = await startPackageRegistry()
+  await publishGreeters(registry, "2.0.5")
+  await using world = await openWorld(registry.config, { manifests })
+  expect(await world.host.install("greet")).toMatchObject({
+    ok: false,
+    error: { code: "version_mismatch", message: expect.stringMatching(/2\.0\.5 .*\^2\.1\.0/) as string },
+  })
+  await publishGreeters(registry, "2.1.3")
+  expect(await world.host.install("greet")).toMatchObject({ ok: true, version: "2.1.3" })
+})
