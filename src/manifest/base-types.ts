@@ -61,6 +61,9 @@ export interface FileContract {
 /** By the name of the folder that it is found in. */
 export type FileContracts = Readonly<Record<string, FileContract>>
 
+/** Fields that a tool may leave to the action it carries out (AIP-39). */
+export type Inherited = "mutates" | "network" | "secrets" | "tools" | "approval" | "risk_level"
+
 export interface ToolContract {
   readonly kind: "tool"
   readonly id: string
@@ -87,8 +90,14 @@ export interface ToolContract {
   readonly retry?: RetryRule
   readonly defaultImplementation?: string
   readonly driverConstraints: { readonly forbid: readonly DriverKind[]; readonly requireKind: readonly DriverKind[] }
-  /** the ACTION this tool carries out, as written: an id, perhaps with `@major` */
+  /** the ACTION this tool carries out: `id`, `id@major`, `@owner/…/slug`, `file:PATH`, or `inline:id` */
   readonly implements?: string
+  /** defined on the spot: this tool's alone, and nothing is granted by its name */
+  readonly inlineAction?: ActionContract
+  /** what it leaves to its action; the catalogue fills it in */
+  readonly unsaid?: readonly Inherited[]
+  /** what it has from its action, verbatim */
+  readonly action?: Pick<ActionContract, "id" | "version" | "category" | "verb" | "targetKind" | "firesEvents">
   /** AIP-16 file contracts */
   readonly inputsFiles?: FileContracts
   readonly outputsFiles?: FileContracts

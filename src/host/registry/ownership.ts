@@ -115,7 +115,7 @@ const ownSecrets = (
 
 export const settleOwnership = (loaded: readonly LoadedManifest[]): Ownership => {
   const claims = new Claims()
-  const folders = new Map<Manifest, string>()
+  const folders = new Map<string, string>()
   const results = loaded.flatMap(({ result, folder: given }, index): readonly LoadResult[] => {
     const folder = given ?? `#${index}`
     if (!result.ok) {
@@ -124,11 +124,11 @@ export const settleOwnership = (loaded: readonly LoadedManifest[]): Ownership =>
       return [result]
     }
     const { manifest } = result
-    folders.set(manifest, folder)
+    folders.set(manifest.source.file, folder)
     if (manifest.kind === "secrets") return [ownSecrets(manifest, result.diagnostics, folder, claims)]
     const holder = claims.take(manifest, folder)
     if (holder === "copy") return []
     return [holder === undefined ? result : ignored(manifest, holder)]
   })
-  return { results, owns: (manifest) => claims.ownerOf(nameOf(manifest)) === folders.get(manifest) }
+  return { results, owns: (manifest) => claims.ownerOf(nameOf(manifest)) === folders.get(manifest.source.file) }
 }

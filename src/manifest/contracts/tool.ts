@@ -4,19 +4,16 @@
  * Guarantees: the removed fields of AIP-14 are refused with the way to migrate; `inputs`, `outputs` and
  * `metadata.contextSchema` compile under our limits; approval and mutates agree (C-8); in strict mode, examples match the
  * schemas.
- * Does not: look at other files; the action a tool implements is checked in catalogue.ts.
+ * Does not: look at other files; the action a tool implements is found, checked and inherited from in catalogue.ts.
  */
-import { dirname, resolve } from "node:path"
 import { parseApproval } from "../values/approval.ts"
 import { sourceOf } from "../values/context.ts"
 import type { Context, Lifted } from "../values/context.ts"
 import { checkCredentials } from "../values/credentials.ts"
-import { createReport, joinPath, shown } from "../values/diagnostics.ts"
-import { parseEgressEntry } from "../values/egress-entry.ts"
+import { createReport, joinPath } from "../values/diagnostics.ts"
 import {
   defined,
   flag,
-  isObject,
   object,
   objects,
   optionalNumber,
@@ -25,11 +22,13 @@ import {
   text,
   texts,
 } from "../values/fields.ts"
+import { readRequires } from "./action.ts"
 import { readFileContracts } from "./file-contract.ts"
 import { deepFreeze } from "../values/freeze.ts"
 import { compileSchema } from "../schema/json-schema.ts"
 import { parseMutates } from "../values/mutates.ts"
 import { checkShape } from "../schema/shape.ts"
+import { readActionRef, unsaidIn } from "./action-ref.ts"
 import { lift, refuseRemoved, settleApproval } from "./tool-mend.ts"
 import type {
   CostClass,
@@ -112,43 +111,21 @@ export function checkExamples(tool: ToolContract, severity: "error" | "warning")
   return report.diagnostics
 }
 
-export function readRequires(front: JsonObject, context: Context): ToolContract["requires"] {
-  const requires = object(front, "requires")
-  const network = Array.isArray(requires["network"]) ? texts(requires, "network") : undefined
-  network?.forEach((host, i) => {
-    const parsed = host === "*" ? undefined : parseEgressEntry(host)
-    if (parsed?.ok === false)
-      context.report.warn(
-        "requires-network",
-        joinPath("requires.network", i),
-        `\`${shown(host)}\`: ${parsed.message}`,
-        parsed.fix === undefined ? "name hosts, or `*`" : `write \`${parsed.fix}\``,
-      )
-  })
-  return defined({ network, secrets: texts(requires, "secrets"), tools: texts(requires, "tools") })
-}
-
-/** Before the path of the ACTION.md, where a tool names its action by file. */
-export const ACTION_FILE = "file:"
-
 export function readTool(
   written: JsonObject,
   context: Context,
 ): { readonly contract: ToolContract; readonly lifted: Lifted } | undefined {
   const { report } = context
   const { front: lean, lifted } = lift(written, context)
-  const front = settleApproval(refuseRemoved(lean, context), context)
+  const kept = refuseRemoved(lean, context)
+  // What a tool leaves out, its action says; that is known when all manifests are.
+  const inherits = kept["implements"] !== undefined && kept["implements"] !== null
+  const front = inherits && kept["approval"] === undefined ? kept : settleApproval(kept, context)
   checkCredentials(written, report)
   if (!checkShape("tool", front, report)) return undefined
   checkSchemas(front, context)
   const metadata = object(front, "metadata")
   const constraints = object(front, "driver_constraints")
-  const action = isObject(front["implements"]) ? front["implements"] : {}
-  const file = optionalText(action, "file")
-  const implementsRef =
-    file === undefined
-      ? (optionalText(action, "ref") ?? optionalText(front, "implements"))
-      : `${ACTION_FILE}${resolve(dirname(context.file), file)}`
   const version = text(front, "version")
   const contract: ToolContract = defined({
     kind: "tool" as const,
@@ -173,7 +150,8 @@ export function readTool(
       forbid: texts(constraints, "forbid") as readonly DriverKind[],
       requireKind: texts(constraints, "require_kind") as readonly DriverKind[],
     },
-    implements: implementsRef,
+    ...readActionRef(front, context),
+    unsaid: inherits ? unsaidIn(front) : undefined,
     inputsFiles: readFileContracts(front, "inputsFiles", context),
     outputsFiles: readFileContracts(front, "outputsFiles", context),
     tags: texts(front, "tags"),

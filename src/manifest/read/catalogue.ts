@@ -6,11 +6,12 @@
  * narrows the action it implements. Whatever is refused here is reported and leaves the rest standing; references that
  * lead nowhere are warnings, because what they name may be registered elsewhere. Pure.
  */
-import { checkAction } from "../contracts/action.ts"
+import { ACTION_FILE, ACTION_INLINE } from "../contracts/action-ref.ts"
+import { settleAction } from "../contracts/inheritance.ts"
+import { dirname, sep } from "node:path"
 import { createReport, shown } from "../values/diagnostics.ts"
 import { digestOf } from "../values/digest.ts"
 import { checkReferences } from "./references.ts"
-import { ACTION_FILE } from "../contracts/tool.ts"
 import type {
   ActionContract,
   Diagnostic,
@@ -72,30 +73,53 @@ const claim = <T extends ToolContract | DriverContract | ActionContract | Policy
   key: string,
 ): Claim<T> => ({ key, digest: contentOf(value), file: value.source.file, value })
 
-/** `id@major`; `id` alone: the highest major of the folder that owns the id; or the file that declares it. */
+/** `/m/@acme/actions/.actions/shelf-archive/ACTION.md` is published as `@acme/actions/shelf-archive`. */
+const isPublishedAs = ({ source }: ActionContract, name: string): boolean => {
+  const folder = dirname(source.file).split(sep)
+  return `/${folder.filter((part) => part !== ".actions").join("/")}`.endsWith(`/${name}`)
+}
+
+/** The folder of an action is named as its id, with hyphens; a registry's name ends with it. */
+const slugOf = ({ id }: ActionContract): string => id.replaceAll(/[:.]/g, "-")
+
+/** By a registry's name: what lies in folders of that name, else what can be meant by its last part alone. */
+const published = (name: string, actions: readonly ActionContract[]): readonly ActionContract[] => {
+  const there = actions.filter((action) => isPublishedAs(action, name))
+  if (there.length > 0) return there
+  const alike = actions.filter((action) => slugOf(action) === name.slice(name.lastIndexOf("/") + 1))
+  return new Set(alike.map((action) => action.id)).size === 1 ? alike : []
+}
+
+/**
+ * `id@major`; `id` alone: the highest major of the folder that owns the id; a registry's name, alone or with a major; or
+ * the file that declares it. One that a tool brings along is nobody else's.
+ */
 export const findAction = (
   ref: string,
   actions: readonly ActionContract[],
   owns: (action: ActionContract) => boolean = () => true,
 ): ActionContract | undefined => {
+  if (ref.startsWith(ACTION_INLINE)) return undefined
   if (ref.startsWith(ACTION_FILE)) return actions.find((action) => action.source.file === ref.slice(ACTION_FILE.length))
-  const [, id = ref, major] = /^(.*?)(?:@(\d+))?$/.exec(ref) ?? []
-  const same = actions.filter((action) => action.id === id)
+  const [, id = ref, major] = /^(.+?)(?:@(\d+)(?:\.\d+){0,2})?$/.exec(ref) ?? []
+  const same = id.startsWith("@") ? published(id, actions) : actions.filter((action) => action.id === id)
   return major === undefined
     ? same.filter(owns).sort((a, b) => majorOf(b.version) - majorOf(a.version))[0]
     : same.find((action) => majorOf(action.version) === Number(major))
 }
 
-function checkTool(
+/** The tool with what it inherits; none where it does not hold to its action. */
+function settleTool(
   tool: ToolContract,
   actions: readonly ActionContract[],
   owns: (action: ActionContract) => boolean,
   diagnostics: Diagnostic[],
-): boolean {
-  if (tool.implements === undefined) return true
+): readonly ToolContract[] {
+  if (tool.implements === undefined) return [tool]
   const report = createReport(tool.source.file)
-  const id = tool.implements.replace(/@\d+$/, "")
-  const action = findAction(tool.implements, actions, owns)
+  const id = tool.implements.replace(/(?<=.)@\d+(?:\.\d+){0,2}$/, "")
+  const action = tool.inlineAction ?? findAction(tool.implements, actions, owns)
+  const whole = action === undefined ? tool : settleAction(tool, action, report)
   if (action === undefined) {
     const majors = actions.filter((a) => a.id === id).map((a) => `${id}@${majorOf(a.version)}`)
     report.error(
@@ -108,9 +132,17 @@ function checkTool(
         ? `check the tool against one of them, then write \`implements: ${shown(majors[0])}\``
         : "add its ACTION.md to the manifest folders, or correct the id",
     )
-  } else checkAction(tool, action, report)
+  } else {
+    if (id.startsWith("@") && !isPublishedAs(action, id))
+      report.warn(
+        "action-by-slug",
+        "implements",
+        `\`${shown(id)}\` is in no folder of that name; \`${action.id}\` in ${action.source.file} is taken for it`,
+        `write \`implements: ${action.id}@${majorOf(action.version)}\`, or put the library below a folder \`${shown(id.slice(0, id.lastIndexOf("/")))}\``,
+      )
+  }
   diagnostics.push(...report.diagnostics)
-  return !report.failed
+  return report.failed ? [] : [whole]
 }
 
 const isKind =
@@ -134,7 +166,7 @@ export function buildCatalogue(
     "tool",
     manifests.filter(isKind("tool")).map((t) => claim(t, `${t.id}@${t.major}`)),
     diagnostics,
-  ).filter((tool) => checkTool(tool, actions, owns, diagnostics))
+  ).flatMap((tool) => settleTool(tool, actions, owns, diagnostics))
   const drivers = settle(
     "driver",
     manifests.filter(isKind("driver")).map((d) => claim(d, `${d.id}@${d.major}`)),

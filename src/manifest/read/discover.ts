@@ -52,22 +52,24 @@ function parse(file: string, read: () => ManifestBytes, results: Map<string, Loa
 
 /**
  * Where a reference written in a manifest may lead, in the order it is tried (C-61): beside the file, from the root of
- * its folder of manifests, below that root's `.tools`; each the file itself, or the TOOL.md in the folder it names.
+ * its folder of manifests, below that root's `.tools` (of actions, `.actions`); each the file itself, or the manifest
+ * in the folder it names.
  */
 const targetsIn =
-  (roots: readonly string[]) =>
+  (roots: readonly string[], folder: string, name: string) =>
   (from: string, ref: string): readonly string[] => {
     const root = roots.find((each) => from.startsWith(each.endsWith(sep) ? each : each + sep))
-    const bases = [dirname(from), ...(root === undefined ? [] : [root, join(root, ".tools")])]
+    const bases = [dirname(from), ...(root === undefined ? [] : [root, join(root, folder)])]
     return bases.flatMap((base) => {
       const path = resolve(base, ref)
-      return [path, join(path, "TOOL.md")]
+      return [path, join(path, name)]
     })
   }
 
 export function loadFound(found: FoundManifests, options: { readonly mode: ManifestMode }): readonly LoadResult[] {
   const { files } = found
-  const targets = targetsIn(found.roots)
+  const targets = targetsIn(found.roots, ".tools", "TOOL.md")
+  const actions = targetsIn(found.roots, ".actions", "ACTION.md")
   const results = new Map<string, LoadResult>()
   const read: readonly Parsed[] = [...files].flatMap(([file, bytes]) => parse(file, bytes, results) ?? [])
   const parsed = [...read, ...found.defined.map(({ doctype, ...rest }): Parsed => ({ kind: doctype, ...rest }))]
@@ -90,6 +92,7 @@ export function loadFound(found: FoundManifests, options: { readonly mode: Manif
       }
       return { found: "nothing" }
     },
+    action: (from, ref) => actions(from, ref).find((file) => files.has(file) && manifestKind(file) === "action"),
     isSubcommand: (file) => subcommands.has(file),
   }
   const load = (p: Parsed): Lifted => {

@@ -25,6 +25,8 @@ export interface Links {
     | { readonly found: "tool"; readonly tool: LinkedTool }
     | { readonly found: "invalid" }
     | { readonly found: "nothing" }
+  /** the ACTION.md that a path written in a tool leads to */
+  action(fromFile: string, ref: string): string | undefined
   /** is this TOOL.md named in the `commands` of a CLI.md? */
   isSubcommand(file: string): boolean
 }
