@@ -55,6 +55,8 @@ interface Settings {
     readonly pip_index?: string
     readonly hosts?: readonly string[]
     readonly on_demand?: boolean
+    readonly disk_mb?: number
+    readonly wall_ms?: number
   }
   readonly interpreters?: { readonly node?: string; readonly python?: string }
   readonly read_only_http?: OperatorConfig["readOnlyHttp"]
@@ -99,7 +101,7 @@ const egressOf = (written: NonNullable<Settings["egress"]>, report: Report): Ope
 
 const installOf = (written: NonNullable<Settings["install"]>, report: Report): OperatorConfig["install"] => {
   const { install } = defaultConfig
-  const { npm_registry: npm, pip_index: pip, hosts, on_demand: onDemand } = written
+  const { npm_registry: npm, pip_index: pip, hosts, on_demand: onDemand, disk_mb: disk, wall_ms: wallMs } = written
   const addresses = parseMap(
     { ...(npm === undefined ? {} : { npm_registry: npm }), ...(pip === undefined ? {} : { pip_index: pip }) },
     webAddress,
@@ -111,6 +113,8 @@ const installOf = (written: NonNullable<Settings["install"]>, report: Report): O
     pipIndex: addresses["pip_index"] ?? install.pipIndex,
     hosts: hosts === undefined ? install.hosts : parseEach(hosts, egressEntry, "install.hosts", report),
     onDemand: onDemand ?? install.onDemand,
+    diskBytes: disk === undefined ? install.diskBytes : disk * MiB,
+    wallMs: wallMs ?? install.wallMs,
   })
 }
 

@@ -2,7 +2,7 @@
 import type { EgressEntry } from "../../manifest/values/egress-entry.ts"
 import type { EgressBudgets, EgressServices } from "../../egress-proxy/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
-import { hostLimits } from "../limits.ts"
+import { hostLimits, installLimits } from "../limits.ts"
 
 export interface OperatorConfig {
   /** where it was read from; absent: no file, all defaults */
@@ -60,6 +60,9 @@ export interface OperatorConfig {
     readonly hosts: readonly EgressEntry[]
     /** install at the first call; default: only when asked to (`caisson install`) */
     readonly onDemand: boolean
+    /** what one build may write, and how long it may take */
+    readonly diskBytes: number
+    readonly wallMs: number
   }
   /** absolute paths; absent: the host's own Node, and the system's Python */
   readonly interpreters: { readonly node?: string; readonly python?: string }
@@ -88,6 +91,8 @@ export const defaultConfig: OperatorConfig = Object.freeze({
     pipIndex: "https://pypi.org/simple/",
     hosts: Object.freeze([]),
     onDemand: false,
+    diskBytes: installLimits.diskBytes.value,
+    wallMs: installLimits.wallMs.value,
   }),
   interpreters: Object.freeze({}),
   readOnlyHttp: "report",

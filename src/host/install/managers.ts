@@ -57,6 +57,10 @@ const npmCommand = (node: Interpreter, registry: Registry, requirements: readonl
     globalconfig: "/tmp/no-global-config",
     loglevel: "http",
     omit: "dev",
+    "fetch-retries": "1",
+    "fetch-retry-mintimeout": "1000",
+    "fetch-retry-maxtimeout": "5000",
+    "fetch-timeout": "60000",
   }
   const off = ["audit", "fund", "update-notifier", "progress", "color", "save", "package-lock", "workspaces"]
   const argv = [
@@ -73,7 +77,18 @@ const npmCommand = (node: Interpreter, registry: Registry, requirements: readonl
 
 const pipCommand = (python: Interpreter, registry: Registry, requirements: readonly string[]): FoundCommand => {
   const argv = [
-    ...["-I", "-m", "pip", "install", "--isolated", "--no-input", "--disable-pip-version-check", "--no-cache-dir"],
+    ...[
+      "-I",
+      "-m",
+      "pip",
+      "install",
+      "--isolated",
+      "--no-input",
+      "--disable-pip-version-check",
+      "--no-cache-dir",
+      "--retries",
+      "1",
+    ],
     ...["--progress-bar", "off", "--no-color", "--only-binary", ":all:", "--target", `${WORKSPACE}/site`],
     ...["--index-url", registry.url, "--cert", CERTIFICATES],
     ...(registry.plain === undefined ? [] : ["--trusted-host", registry.plain]),

@@ -10,6 +10,7 @@ import type { CollectedSandbox, Denial, Ending, SandboxProfile } from "../../../
 import { collect } from "../../../sandbox/collect.ts"
 import { jobOf, shapeOf } from "../../../sandbox/profile.ts"
 import { createTurnstile } from "../../../base/turnstile.ts"
+import type { OperatorConfig } from "../../config/types.ts"
 import type { Failure } from "../../failure.ts"
 import type { Build, BuildRequest } from "../../install/types.ts"
 import { tail } from "../../invoke/stream-text.ts"
@@ -22,9 +23,12 @@ import type { Readable } from "node:stream"
 
 type Core = Pick<HostCore, "config" | "backend" | "egressProxy">
 
-const profileFor = ({ executables, env, egress }: BuildRequest): SandboxProfile => {
+const profileFor = (
+  { executables, env, egress }: BuildRequest,
+  { diskBytes, wallMs }: OperatorConfig["install"],
+): SandboxProfile => {
   const network = channelFor(egress)
-  const { wallMs, memoryBytes, pids, diskBytes, outputBytes, openFiles } = installLimits
+  const { memoryBytes, pids, outputBytes, openFiles } = installLimits
   return {
     executables,
     view: { read: ["**"], deny: [] },
@@ -33,10 +37,10 @@ const profileFor = ({ executables, env, egress }: BuildRequest): SandboxProfile 
     tty: false,
     network,
     limits: {
-      wallMs: wallMs.value,
+      wallMs,
       memoryBytes: memoryBytes.value,
       pids: pids.value,
-      diskBytes: diskBytes.value,
+      diskBytes,
       outputBytes: outputBytes.value,
       openFiles: openFiles.value,
     },
@@ -58,11 +62,11 @@ const linesOf = (stream: Readable, hear: (line: string) => void): void => {
 }
 
 const LIMITS: Readonly<Record<Extract<Ending, { by: "limit" }>["limit"], string>> = {
-  wall: `took longer than ${installLimits.wallMs.value / 1000} s`,
+  wall: "took longer than `install.wall_ms` lets it",
   memory: "used more memory than it may",
   pids: "had more processes than it may",
   cpu: "used more processor time than it may",
-  disk: `wrote more than ${installLimits.diskBytes.value / 2 ** 20} MiB`,
+  disk: "wrote more than `install.disk_mb` lets it",
   output: "printed more than it may",
 }
 
@@ -101,7 +105,7 @@ const failureOf = ({ ending, stderr, stdout, denied }: CollectedSandbox, proxy: 
 
 const buildOnce = async (core: Core, request: BuildRequest, signal: AbortSignal): ReturnType<Build> => {
   await using scope = new AsyncDisposableStack()
-  const profile = profileFor(request)
+  const profile = profileFor(request, core.config.install)
   const prepared = await (await core.backend()).prepare(shapeOf(profile), signal)
   if (!prepared.ok) return notEnforced(prepared)
   scope.use(prepared)
