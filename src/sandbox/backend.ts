@@ -33,8 +33,11 @@ export interface SandboxBackend extends AsyncDisposable {
   prepare(shape: SandboxShape, cancel?: AbortSignal): Promise<PreparedSandbox | Unavailable>
   /** Finish or undo what a crashed host left, for this workspace. Called before anything else touches it. */
   recover(workspace: string | FolderIdentity, cancel?: AbortSignal): Promise<void>
-  /** Write a layer that a call on this data folder left held, all of it or nothing; whichever backend ran the call. */
-  commitHeld(held: HeldCommit): Promise<HeldCommitResult>
+  /**
+   * Write a layer that a call on this data folder left held, all of it or nothing; whichever backend ran the call.
+   * `cancel` ends a wait for another commit, and no more.
+   */
+  commitHeld(held: HeldCommit, cancel?: AbortSignal): Promise<HeldCommitResult>
   /** Prove each control with a canary that must fail. */
   examine(): Promise<readonly ControlReport[]>
 }

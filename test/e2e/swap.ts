@@ -31,7 +31,7 @@ const afterwards = (running: RunningSandbox, exited: () => void): RunningSandbox
 export const during = (real: SandboxBackend, { prepared, started, exited }: Moments): SandboxBackend => ({
   name: real.name,
   recover: (workspace, cancel) => real.recover(workspace, cancel),
-  commitHeld: (held) => real.commitHeld(held),
+  commitHeld: (held, cancel) => real.commitHeld(held, cancel),
   examine: () => real.examine(),
   async prepare(shape, cancel) {
     const made = await real.prepare(shape, cancel)

@@ -187,8 +187,8 @@ export class DockerBackend implements SandboxBackend {
   recover(workspace: string | FolderIdentity, cancel?: AbortSignal): Promise<void> {
     return this.#transactions.recover(workspace, cancel)
   }
-  commitHeld(held: HeldCommit): Promise<HeldCommitResult> {
-    return this.#transactions.commitHeld(held)
+  commitHeld(held: HeldCommit, cancel?: AbortSignal): Promise<HeldCommitResult> {
+    return this.#transactions.commitHeld(held, cancel)
   }
   async examine(): Promise<readonly ControlReport[]> {
     return examineControls(this, await this.connectedEngine())

@@ -3,7 +3,7 @@ export { beginSnapshot, type Baseline, type Baseline as Snapshot } from "./commi
 export { commitLayer, type CommitOptions } from "./commit/commit-layer.ts"
 export { takeFolderLock } from "./commit/lock.ts"
 export { forgetNotes, hasFinished, notedCommits } from "./commit/notes.ts"
-export { recoverWorkspace, type Recovery } from "./commit/recover.ts"
+export { mayNeedRecovery, recoverWorkspace, type Recovery } from "./commit/recover.ts"
 export { txRootOf } from "./commit/tx-root.ts"
 export { DEFAULT_LAYER_LIMITS, LayerRefused, type LayerLimits, type LayerRefusal } from "./limits.ts"
 export { readWriteSet, type ReadOptions } from "./read.ts"

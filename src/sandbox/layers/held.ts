@@ -16,7 +16,7 @@ import type { CommitResult } from "../terms.ts"
 import { errorCode, openRoot } from "../effects/beneath.ts"
 import { type BaseRow, describeBase } from "../effects/commit/base.ts"
 import { readOwnFile } from "../effects/commit/tx-root.ts"
-import { type Baseline, commitLayer, LayerRefused } from "../effects/index.ts"
+import { type Baseline, commitLayer, type CommitOptions, LayerRefused } from "../effects/index.ts"
 import { digestLayer } from "../effects/layer-digest.ts"
 import type { WriteSet } from "../effects/types.ts"
 import type { XattrPrefix } from "../effects/xattrs.ts"
@@ -181,11 +181,11 @@ const isAltered = async (upper: string, digest: string): Promise<boolean> => {
   }
 }
 
-/** Write a held layer to its workspace. The layer stays where it is. */
+/** Write a held layer to its workspace. The layer stays where it is. `signal` ends a wait for another commit, and no more. */
 export const commitHeld = async (
   { at, digest, name }: HeldCommit,
   txRoot: string,
-  failpoint?: (name: string) => void,
+  { signal, failpoint }: Pick<CommitOptions, "signal" | "failpoint"> = {},
 ): Promise<HeldCommitResult> => {
   try {
     const read = readDescription(at, digest)
@@ -203,6 +203,7 @@ export const commitHeld = async (
       xattrPrefix,
       base,
       name,
+      signal,
       ...(failpoint === undefined ? {} : { failpoint }),
     })
   } catch (error) {

@@ -1,9 +1,8 @@
 /** What settles a layer, as plain data that another thread of this process can work on: descriptors are the process's. */
-import type { Baseline } from "../effects/index.ts"
-import { commitLayer } from "../effects/index.ts"
+import { type Baseline, commitLayer, type Recovery, recoverWorkspace } from "../effects/index.ts"
 import type { WriteSet } from "../effects/types.ts"
 import type { XattrPrefix } from "../effects/xattrs.ts"
-import { type FolderIdentity, OpenFolder } from "../folder.ts"
+import { type FolderIdentity, LockWaitEnded, OpenFolder } from "../folder.ts"
 import type { CommitResult } from "../terms.ts"
 import { globFilter } from "./view.ts"
 import {
@@ -41,15 +40,38 @@ interface CommitHeldWork {
   readonly held: HeldCommit
   readonly txRoot: string
 }
-export type Work = CommitWork | HoldWork | CommitHeldWork
+interface RecoverWork {
+  readonly do: "recover"
+  /** whoever asks keeps it open */
+  readonly folder: { readonly fd: number; readonly identity: FolderIdentity }
+  readonly txRoot: string
+}
+/** The lock was not to be had, or whoever was at it ended: the next call tries again. */
+export type RecoverAnswer =
+  | { readonly ok: true; readonly found: Recovery }
+  | { readonly ok: false; readonly reason: "waited" | "unknown"; readonly message: string }
+export type Work = CommitWork | HoldWork | CommitHeldWork | RecoverWork
 export type Settled<W extends Work> = W extends CommitWork
   ? CommitResult
   : W extends HoldWork
     ? HoldAnswer
-    : HeldCommitResult
+    : W extends RecoverWork
+      ? RecoverAnswer
+      : HeldCommitResult
+
+const recover = async ({ folder, txRoot }: RecoverWork, signal: AbortSignal | undefined): Promise<RecoverAnswer> => {
+  try {
+    const workspace = new OpenFolder(folder.fd, folder.identity)
+    return { ok: true, found: await recoverWorkspace({ workspace, txRoot, signal }) }
+  } catch (error) {
+    if (!(error instanceof LockWaitEnded)) throw error
+    return { ok: false, reason: "waited", message: error.message }
+  }
+}
 
 const work = (asked: Work, signal: AbortSignal | undefined): Promise<Settled<Work>> => {
-  if (asked.do === "commit-held") return commitHeld(asked.held, asked.txRoot)
+  if (asked.do === "commit-held") return commitHeld(asked.held, asked.txRoot, { signal })
+  if (asked.do === "recover") return recover(asked, signal)
   const { fd, identity, upper, since, xattrPrefix, writes } = asked.layer
   const folder = new OpenFolder(fd, identity)
   if (asked.do === "hold") return holdLayer({ folder, upper, since, xattrPrefix, writes }, asked.request)

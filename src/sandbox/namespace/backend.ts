@@ -79,14 +79,20 @@ class NamespaceBackend implements SandboxBackend {
     return this.#transactions.recover(workspace, cancel)
   }
   /** In the launcher, which may read what the layer's own modes shut to this user. */
-  async commitHeld(held: HeldCommit): Promise<HeldCommitResult> {
-    const launched = await this.#launcher()
+  async commitHeld(held: HeldCommit, cancel?: AbortSignal): Promise<HeldCommitResult> {
+    const launched = await waitFor(this.#launcher(), { what: "the launcher was started", cancel })
     if ("ok" in launched) return { ok: false, reason: "failed", message: launched.message }
+    const onCancel = (): void => void launched.ask({ op: "cancel-held", name: held.name }).catch(() => undefined)
     try {
-      return (await launched.ask({ op: "commit-held", held, txRoot: this.#transactions.root })) as HeldCommitResult
+      const written = launched.ask({ op: "commit-held", held, txRoot: this.#transactions.root })
+      cancel?.addEventListener("abort", onCancel, { once: true })
+      if (cancel?.aborted === true) onCancel()
+      return (await written) as HeldCommitResult
     } catch (error) {
       const { message } = error as Error
       return { ok: false, reason: error instanceof LauncherGone ? "failed" : "unknown", message }
+    } finally {
+      cancel?.removeEventListener("abort", onCancel)
     }
   }
   async examine(): Promise<readonly ControlReport[]> {

@@ -10,6 +10,7 @@
 import type { Socket as UdpSocket } from "node:dgram"
 import type { Server, Socket } from "node:net"
 import { closeOnExecFrom, prlimit, RLIMIT, SyscallError } from "../../linux/syscalls.ts"
+import type { HeldCommit, HeldCommitResult } from "../layers/held.ts"
 import { settle } from "../layers/settling.ts"
 import type { Answer, LauncherMessage, LauncherOptions, RequestMessage } from "./protocol.ts"
 import { Sandboxes } from "./sandboxes.ts"
@@ -20,6 +21,18 @@ const send = (message: LauncherMessage, handle?: Server | UdpSocket | Socket): P
     if (handle === undefined) process.send?.(message, undefined, {}, done)
     else process.send?.(message, handle as Server, {}, done)
   })
+
+/** Held commits under way, by name. */
+const heldCommits = new Map<string, AbortController>()
+const commitHeld = async (held: HeldCommit, txRoot: string): Promise<HeldCommitResult> => {
+  const cancel = new AbortController()
+  heldCommits.set(held.name, cancel)
+  try {
+    return await settle({ do: "commit-held", held, txRoot }, cancel.signal)
+  } finally {
+    heldCommits.delete(held.name)
+  }
+}
 
 const answer = async (sandboxes: Sandboxes, message: RequestMessage): Promise<Answer> => {
   switch (message.op) {
@@ -42,7 +55,10 @@ const answer = async (sandboxes: Sandboxes, message: RequestMessage): Promise<An
     case "hold":
       return sandboxes.hold(message.sandbox, message.request)
     case "commit-held":
-      return settle({ do: "commit-held", held: message.held, txRoot: message.txRoot })
+      return commitHeld(message.held, message.txRoot)
+    case "cancel-held":
+      heldCommits.get(message.name)?.abort()
+      return { ok: true }
     case "discard":
       sandboxes.discard(message.sandbox)
       return { ok: true }

@@ -37,6 +37,8 @@ export type Request =
   | { readonly op: "commit"; readonly sandbox: number }
   | { readonly op: "hold"; readonly sandbox: number; readonly request: HoldRequest }
   | { readonly op: "commit-held"; readonly held: HeldCommit; readonly txRoot: string }
+  /** ends the wait of the held commit of that name for another commit */
+  | { readonly op: "cancel-held"; readonly name: string }
   | { readonly op: "discard"; readonly sandbox: number }
 export type RequestMessage = Request & { readonly id: number }
 

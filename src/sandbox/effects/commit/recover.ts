@@ -55,6 +55,17 @@ export const recoverWorkspace = async (options: RecoverOptions): Promise<Recover
   }
 }
 
+/** Did a commit leave anything here, or is one under way? Quick, and of no weight: only the lock makes it certain. */
+export const mayNeedRecovery = (txRoot: string, folder: OpenFolder): boolean => {
+  const root = findTxRoot(txRoot)
+  if (root === undefined) return false
+  try {
+    return !isQuiet(root, folderKey(folder.identity))
+  } finally {
+    closeSync(root)
+  }
+}
+
 const isQuiet = (root: number, key: string): boolean => {
   const { live, trash } = transactionsOf(root, key)
   return live.length + trash.length === 0 && lstatIn(root, fromBuffer(Buffer.from(lockName(key)))) === undefined
