@@ -54,6 +54,8 @@ export const says = {
   planned: "plan: nothing was committed",
   noReceipts: "no receipts yet",
   noneHeld: "no call waits for an answer",
+  damaged: (id: string, expires: string) =>
+    `what was remembered of the held call ${id} is damaged, and it cannot be approved: \`caisson approvals deny ${id}\` throws it away, and so does its time (${expires})`,
   notIntact: "what lies on disk is not what was held: it cannot be shown, nor approved",
   nothingToInstall: "nothing had to be installed",
   noManifests: "no manifests found",

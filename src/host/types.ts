@@ -100,6 +100,8 @@ export interface HeldApproval {
   /** how many paths it changes */
   readonly changes: number
   readonly bytes: number
+  /** what was remembered of it cannot be read any more: told to operators alone; denying it throws it away */
+  readonly damaged?: true
 }
 export interface HeldApprovalDetail extends HeldApproval {
   /** false: what lies on disk is not what was held, so nothing of it is shown, nor can it be approved */

@@ -4,6 +4,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSy
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { processCaller } from "../../src/host/access/caller.ts"
+import { DatabaseSync } from "node:sqlite"
+import { storeFile } from "../../src/data-folder/paths.ts"
 import { createHost, readReceipts, verifyChain } from "../../src/host/index.ts"
 import type { CallEvent, Envelope, Host } from "../../src/host/index.ts"
 import { until } from "../support/sealed.ts"
@@ -82,7 +84,11 @@ describe("a call whose effects nobody was there to approve", () => {
     expect(await world.host.decide(id, "approve")).toMatchObject({
       error: { code: "conflict", details: { verdict: "approval_denied", committed: false } },
     })
-    expect(readReceipts(world.data, { call: id })).toHaveLength(2)
+    expect(readReceipts(world.data, { call: id }).map(({ action }) => action)).toEqual([
+      "tool.invoked",
+      "approval.decided",
+      "approval.refused",
+    ])
   })
 
   it("is a conflict where its base changed meanwhile, and nothing is committed", async () => {
@@ -137,14 +143,64 @@ describe("a call whose effects nobody was there to approve", () => {
     expect(note(world)).toBeUndefined()
   })
 
+  it("leaves evidence of an answer that did not count, and none that tells a call that is not told of from none", async () => {
+    const id = await hold()
+    const eve = { ...processCaller("eve"), actor: "eve", roles: [], workspaces: [] }
+    const told = await world.host.decide(id, "approve", { caller: eve })
+    expect(told).toMatchObject({ error: { code: "not_found" }, call: id, receipt: expect.stringMatching(/^sha256:/) })
+    const none = "01K00000000000000000000000"
+    const absent = await world.host.decide(none, "approve", { caller: eve })
+    expect(Object.keys(absent)).toEqual(Object.keys(told))
+    expect(absent).toMatchObject({ error: { code: "not_found" }, receipt: expect.stringMatching(/^sha256:/) })
+    const [refused] = readReceipts(world.data, { call: id }).filter(({ action }) => action === "approval.refused")
+    expect(refused).toMatchObject({
+      actor: { id: "eve" },
+      metadata: { ok: false, verdict: "not_found", decision: { answer: "approve", final: false } },
+    })
+    expect(readReceipts(world.data, { call: none })).toMatchObject([{ action: "approval.refused" }])
+    expect(await verifyChain(world.data)).toMatchObject({ ok: true })
+  })
+
+  it.each([
+    ["is no JSON", "{"],
+    ["is of another shape", '{"tool":1}'],
+  ])(
+    "is in no other's way where what was remembered of it %s: it is named, cannot be approved, and can be denied",
+    async (_how, facts) => {
+      const [broken, whole] = [await hold(), await hold({ verb: "write", args: ["notes/b.txt", "b"] })]
+      await world.host.close()
+      const db = new DatabaseSync(storeFile(world.data))
+      db.prepare("UPDATE held SET facts = ? WHERE id = ?").run(facts, broken)
+      db.close()
+      await using later = await open(world)
+      const list = await later.approvals()
+      expect(list).toMatchObject([{ id: broken, damaged: true, tool: "unknown@0" }, { id: whole }])
+      expect(list[1]).not.toHaveProperty("damaged")
+      const eve = { ...processCaller("unknown"), actor: "unknown", roles: ["approver" as const] }
+      expect((await later.approvals({ caller: eve })).map(({ id }) => id)).not.toContain(broken)
+      expect(await later.approval(broken)).toMatchObject({ damaged: true, intact: false, effects: [] })
+      expect(await later.decide(broken, "deny")).toMatchObject({ error: { code: "approval_denied" } })
+      expect(await later.decide(whole, "approve")).toMatchObject({ ok: true })
+      expect(await later.approvals()).toEqual([])
+      expect(heldIn(world)).toEqual([])
+    },
+  )
+
   it("has one decider of two hosts that approve at once, and one receipt of that", async () => {
     await using other = await open(world)
     for (let round = 0; round < 4; round += 1) {
       const id = await hold({ verb: "write", args: [`notes/${round}.txt`, "x"] })
       const both = await Promise.all([world.host.decide(id, "approve"), other.decide(id, "approve")])
       expect(both.filter(({ ok }) => ok)).toHaveLength(1)
-      expect(both.find(({ ok }) => !ok)).toMatchObject({ error: { code: "conflict" }, receipt: "none" })
-      expect(readReceipts(world.data, { call: id })).toHaveLength(2)
+      const refused = both.find(({ ok }) => !ok)
+      expect(refused).toMatchObject({ error: { code: "conflict" } })
+      const receipts = readReceipts(world.data, { call: id })
+      expect(receipts.map(({ action }) => action).sort()).toEqual([
+        "approval.decided",
+        "approval.refused",
+        "tool.invoked",
+      ])
+      expect(receipts.find(({ hash }) => refused?.receipt === `sha256:${hash}`)?.action).toBe("approval.refused")
       expect(note(world, `${round}.txt`)).toBe("x")
     }
   })
@@ -176,9 +232,9 @@ describe("a call whose effects nobody was there to approve", () => {
       expect(await world.host.approval(id, { caller })).toBeUndefined()
       const hidden = await world.host.decide(id, "approve", { caller })
       const absent = await world.host.decide("01ABCDEFGHJKMNPQRSTVWXYZ00", "approve", { caller })
-      expect(JSON.stringify(hidden).replaceAll(id, "X")).toBe(
-        JSON.stringify(absent).replaceAll("01ABCDEFGHJKMNPQRSTVWXYZ00", "X"),
-      )
+      // Each has a receipt, of the same kind.
+      const told = (envelope: Envelope): string => JSON.stringify(envelope).replace(/sha256:[0-9a-f]{64}/, "R")
+      expect(told(hidden).replaceAll(id, "X")).toBe(told(absent).replaceAll("01ABCDEFGHJKMNPQRSTVWXYZ00", "X"))
       expect(hidden).toMatchObject({ error: { code: "not_found" } })
     }
     expect(await world.host.approvals({ caller: alice })).toHaveLength(1)
@@ -349,7 +405,9 @@ it("a held call whose time is over is thrown away, with a receipt, and cannot be
   expect(await world.host.decide(id, "approve")).toMatchObject({ error: { code: "conflict" } })
   expect(readReceipts(world.data, { call: id }).map(({ action }) => action)).toEqual([
     "tool.invoked",
+    "approval.refused",
     "approval.expired",
+    "approval.refused",
   ])
   expect(note(world)).toBeUndefined()
 })

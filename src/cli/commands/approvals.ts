@@ -30,6 +30,10 @@ const rowOf = ({ id, tool, user, workspace, changes, expires }: HeldApproval): s
   inline(workspace),
 ]
 
+const tellDamaged = (held: readonly HeldApproval[], terminal: Terminal): void => {
+  for (const { id, expires } of held.filter(({ damaged }) => damaged === true)) terminal.say(says.damaged(id, expires))
+}
+
 const showAll = (held: readonly HeldApproval[], terminal: Terminal): void => {
   if (held.length === 0) return terminal.say(says.noneHeld)
   terminal.result(table(["CALL", "TOOL", "USER", "CHANGES", "UNTIL", "WORKSPACE"], held.map(rowOf), terminal.width))
@@ -42,6 +46,7 @@ const showOne = (held: HeldApprovalDetail, terminal: Terminal): void => {
 export const list = (flags: ApprovalFlags, terminal: Terminal): Promise<number> =>
   withHost(flags, terminal, async (host) => {
     const held = await terminal.during(host.approvals())
+    tellDamaged(held, terminal)
     if (asJson(flags, terminal)) resultJson(terminal, held)
     else showAll(held, terminal)
     return exit.ok
@@ -54,6 +59,7 @@ export const show = (id: string, flags: ApprovalFlags, terminal: Terminal): Prom
       terminal.say(`caisson: there is no held call ${inline(id)} (\`caisson approvals\` lists them)`)
       return exit.usage
     }
+    tellDamaged([held], terminal)
     if (asJson(flags, terminal)) resultJson(terminal, held)
     else showOne(held, terminal)
     return exit.ok

@@ -17,8 +17,9 @@ import { type ClaimResult, type HeldCall, StoreUnavailable } from "../store/stor
 import type { Envelope } from "../types.ts"
 import type { HeldContext } from "./context.ts"
 import { maySee, mayDecide } from "./deciders.ts"
-import { expiresOf, factsOf } from "./facts.ts"
+import { expiresOf, factsOf, isDamaged } from "./facts.ts"
 import { type HeldAnswer, folderOf, isCallId, lockHeld, readAnswer } from "./files.ts"
+import { refusedDraft } from "./receipts.ts"
 import { endClaim } from "./settle-held.ts"
 import { makeWhole, receiptHolding, resume } from "./tend.ts"
 
@@ -110,6 +111,12 @@ const endOf = (result: HeldCommitResult): Ended => {
   }
 }
 
+const cancelled: Ended = {
+  committed: false,
+  final: false,
+  failure: fail("cancelled", "the decision was cancelled; nothing was committed, and the call is held on"),
+}
+
 /** May this host still write there, and to those paths? */
 const unfit = ({ core }: HeldContext, caller: Caller, held: HeldCall, answer: HeldAnswer): Failure | undefined => {
   const admitted = openWorkspace(core, caller, factsOf(held).folder.path)
@@ -133,19 +140,26 @@ const commit = async (
   cancel: AbortSignal,
 ): Promise<Ended> => {
   const { core } = context
-  if (answer === undefined)
-    return endOf({ ok: false, reason: "altered", message: "what the call answered is not what was held" })
+  if (answer === undefined) {
+    const what = isDamaged(held)
+      ? "what was remembered of the call is damaged"
+      : "what the call answered is not what was held"
+    return endOf({ ok: false, reason: "altered", message: what })
+  }
   const { folder, layer } = factsOf(held)
   const refused = unfit(context, caller, held, answer)
   if (refused !== undefined) return { committed: false, final: false, failure: refused }
   if (!(await makeWhole(context, held, cancel)))
-    return endOf({
-      ok: false,
-      reason: "replaced",
-      message: `the folder ${folder.path} was moved or replaced, or is in use`,
-    })
+    return cancel.aborted
+      ? cancelled
+      : endOf({
+          ok: false,
+          reason: "replaced",
+          message: `the folder ${folder.path} was moved or replaced, or is in use`,
+        })
   const backend = await core.backend()
-  const written = await backend.commitHeld({ at: folderOf(core.data, held.id), digest: layer, name: held.id })
+  const written = await backend.commitHeld({ at: folderOf(core.data, held.id), digest: layer, name: held.id }, cancel)
+  if (!written.ok && written.reason === "failed" && cancel.aborted) return cancelled
   if (written.ok || written.reason !== "unknown") return endOf(written)
   // Whoever wrote it died over it: once the workspace is whole again, a note says which it was.
   if (!(await makeWhole(context, held, cancel))) return endOf(written)
@@ -162,6 +176,31 @@ const envelopeOf = (held: HeldCall | undefined, id: string, failure: Failure): E
   receipt: "none",
 })
 
+interface Asked {
+  readonly id: string
+  readonly decision: Answer
+  readonly caller: Caller
+}
+/**
+ * Refused, with evidence of who was. A call that is not told of and one that is not there leave the same, so that neither
+ * answer nor receipt tells them apart. Where the log cannot be written it is refused all the same.
+ */
+const refuse = async (
+  { log }: HeldContext,
+  { id, decision, caller }: Asked,
+  held: HeldCall | undefined,
+  failure: Failure,
+): Promise<Envelope> => {
+  const envelope = envelopeOf(held, id, failure)
+  try {
+    const answer = { call: id, held, answer: decision, by: caller.actor, error: callErrorOf(failure) }
+    const event = await log.append(refusedDraft(answer))
+    return { ...envelope, receipt: `sha256:${event?.hash ?? ""}` }
+  } catch {
+    return envelope
+  }
+}
+
 const decideLocked = async (
   context: HeldContext,
   id: string,
@@ -171,12 +210,12 @@ const decideLocked = async (
 ): Promise<Envelope> => {
   const store = await context.store()
   const found = await store.held(id)
-  if (found === undefined) return envelopeOf(undefined, id, noSuchCall(id))
+  if (found === undefined) return refuse(context, { id, decision, caller }, undefined, noSuchCall(id))
   // The lock is ours, so a claim that is there was left by a process that died.
   const noted = await receiptHolding(context, found)
   if (noted.state === "deciding") await resume(context, noted, cancel)
   const claimed = await store.claim(id, decision, caller.actor, now())
-  if (!claimed.ok) return envelopeOf(found, id, notClaimed(id, claimed))
+  if (!claimed.ok) return refuse(context, { id, decision, caller }, found, notClaimed(id, claimed))
   const { held, claim } = claimed
   const answer = readAnswer(context.core.data, id, factsOf(held).answer)
   const ended: Ended =
@@ -213,14 +252,16 @@ export const decide = async (
 ): Promise<Envelope> => {
   if (!isCallId(id)) return envelopeOf(undefined, id, noSuchCall(id))
   try {
+    const asked = { id, decision, caller }
     const found = await (await context.store()).held(id)
-    if (found === undefined || !maySee(caller, factsOf(found))) return envelopeOf(undefined, id, noSuchCall(id))
+    if (found === undefined || !maySee(caller, factsOf(found)))
+      return await refuse(context, asked, undefined, noSuchCall(id))
     // Before the lock is taken: who may not decide is in nobody's way who does.
     const barred = mayDecide(context.core, caller, factsOf(found), decision === "approve")
-    if (barred !== undefined) return envelopeOf(found, id, barred)
+    if (barred !== undefined) return await refuse(context, asked, found, barred)
     using lock = lockHeld(context.core.data, id)
     return lock === undefined
-      ? envelopeOf(undefined, id, busy)
+      ? await refuse(context, asked, found, busy)
       : await decideLocked(context, id, decision, caller, cancel)
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error

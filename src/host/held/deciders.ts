@@ -13,11 +13,12 @@ import { accessPolicyOf } from "../access/policy.ts"
 import type { HostCore } from "../call/core.ts"
 import { actionOf } from "../call/admission/find-tool.ts"
 import type { Failure } from "../failure.ts"
-import { type HeldFacts, toolName } from "./facts.ts"
+import { type HeldFacts, toolName, unknownFacts } from "./facts.ts"
 
 export const maySee = (caller: Caller, facts: HeldFacts): boolean =>
   isOperator(caller) ||
-  (mayActForUser(caller) &&
+  (facts !== unknownFacts &&
+    mayActForUser(caller) &&
     (facts.user === caller.user || caller.roles.includes("approver")) &&
     isAllowedFolder(facts.folder.path, caller.workspaces))
 

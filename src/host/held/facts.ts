@@ -21,9 +21,40 @@ export interface HeldFacts {
   readonly answer: string
 }
 
+/** What is told of a call whose row in the store was damaged: that it is there, to its operator. */
+export const unknownFacts: HeldFacts = {
+  tool: { id: "unknown", major: 0, version: "", digest: "" },
+  driver: "unknown",
+  user: "unknown",
+  actor: "",
+  roles: [],
+  folder: { path: "", dev: "0", ino: "0", birthNs: "0" },
+  effects: 0,
+  approval: "always",
+  ruled: true,
+  layer: "",
+  answer: "",
+}
+
+const areTexts = (value: unknown, keys: readonly string[]): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  keys.every((key) => typeof (value as Record<string, unknown>)[key] === "string")
+
+const areWhole = (facts: JsonObject): boolean =>
+  areTexts(facts, ["driver", "user", "actor", "approval", "layer", "answer"]) &&
+  areTexts(facts["tool"], ["id", "version", "digest"]) &&
+  areTexts(facts["folder"], ["path", "dev", "ino", "birthNs"]) &&
+  Array.isArray(facts["roles"]) &&
+  typeof facts["effects"] === "number"
+
+/** Can nobody say any more what was held? Then it cannot be approved, only thrown away. */
+export const isDamaged = ({ facts }: Pick<HeldCall, "facts">): boolean => !areWhole(facts)
+
 export const toJson = (facts: HeldFacts): JsonObject => facts as unknown as JsonObject
-/** The store is in the data folder, which is this user's alone: what is in it was written by `hold`. */
-export const factsOf = ({ facts }: Pick<HeldCall, "facts">): HeldFacts => facts as unknown as HeldFacts
+/** The store is in the data folder, which is this user's alone: what is in it was written by `hold`, or was damaged. */
+export const factsOf = ({ facts }: Pick<HeldCall, "facts">): HeldFacts =>
+  areWhole(facts) ? (facts as unknown as HeldFacts) : unknownFacts
 export const toolName = ({ tool }: HeldFacts): string => `${tool.id}@${tool.major}`
 export const expiresOf = ({ at, holdMs }: Pick<HeldCall, "at" | "holdMs">): string =>
   new Date(at.wallMs + holdMs).toISOString()

@@ -8,7 +8,7 @@ import type { Caller } from "../access/caller.ts"
 import { type HeldCall, singleHost, type Store } from "../store/store.ts"
 import type { HeldApproval, HeldApprovalDetail, ReportedEffect } from "../types.ts"
 import { maySee } from "./deciders.ts"
-import { expiresOf, factsOf, toolName } from "./facts.ts"
+import { expiresOf, factsOf, isDamaged, toolName } from "./facts.ts"
 import { readAnswer } from "./files.ts"
 
 const summaryOf = (held: HeldCall): HeldApproval => {
@@ -24,6 +24,7 @@ const summaryOf = (held: HeldCall): HeldApproval => {
     expires: expiresOf(held),
     changes: facts.effects,
     bytes: held.bytes,
+    ...(isDamaged(held) ? { damaged: true as const } : {}),
   }
 }
 

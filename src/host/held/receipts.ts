@@ -15,7 +15,7 @@ import { expiresOf, factsOf, type HeldFacts, toolName } from "./facts.ts"
 
 const subjectOf = (facts: HeldFacts): EventDraft["subject"] => {
   const path = facts.folder.path.toWellFormed()
-  return { kind: "tool", ref: toolName(facts), ...(path.length <= 1024 ? { path } : {}) }
+  return { kind: "tool", ref: toolName(facts), ...(path.length > 0 && path.length <= 1024 ? { path } : {}) }
 }
 
 /** What the call's own receipt says of the holding, and a decision's once more. */
@@ -63,6 +63,30 @@ export const decisionDraft = (held: HeldCall, claim: Claim, end: DecisionEnd): E
     },
   }
 }
+
+interface RefusedAnswer {
+  readonly call: string
+  /** absent where whoever asked may not know of it, or there is none */
+  readonly held: HeldCall | undefined
+  readonly answer: "approve" | "deny"
+  readonly by: string
+  readonly error: CallError
+}
+/** An answer that did not count, or came when there was nothing to answer any more: nothing of the call was changed. */
+export const refusedDraft = ({ call, held, answer, by, error }: RefusedAnswer): EventDraft => ({
+  actor: { id: by },
+  action: "approval.refused",
+  subject: held === undefined ? { kind: "call", ref: call } : subjectOf(factsOf(held)),
+  metadata: {
+    call,
+    ok: false,
+    verdict: error.code,
+    class: error.class,
+    decision: { answer, final: false, ...(held?.receipt === undefined ? {} : { held_receipt: held.receipt }) },
+    ...(held === undefined ? {} : { user_id: factsOf(held).user, effects_total: factsOf(held).effects }),
+    effects_committed: false,
+  },
+})
 
 /** The receipt of a holding whose host died before it wrote the call's own. */
 export const holdDraft = (held: HeldCall): EventDraft => {

