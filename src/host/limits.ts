@@ -64,6 +64,7 @@ export const hostLimits = Object.freeze({
     2_000,
     "a program that is gone has answered what its streams still hold, or not at all",
   ),
+  abortMs: limit("a conversation", 2_000, "a program that was asked to stop, because the call was cancelled, is ended"),
   goodbyeMs: limit("a conversation", 2_000, "a program that was answered and told that its input ends is ended"),
   judgeMs: limit("the judge", 60_000, "limit_exceeded, and nothing is committed"),
   receiptBytes: limit("the receipt", 3 * MiB, "the receipt keeps verdict, counts and digests alone"),

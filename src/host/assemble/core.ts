@@ -105,9 +105,12 @@ export const openCore = async ({
     recover: async (folder) => (await backend()).recover(folder, closing),
     closing,
   })
+  const runInModule = createModuleRunner(data, backend, closing)
   const checker = createAvailability({
     installs,
     mayInstall: config.install.onDemand,
+    runInModule,
+    interpreters: config.interpreters,
     machine: await thisMachine(data),
     probe: createProbe(data, backend, closing),
     store: openVersionStore(data),
@@ -138,7 +141,7 @@ export const openCore = async ({
       const located = locateSystemProgram(name)
       return located.ok ? located.program : undefined
     },
-    runInModule: createModuleRunner(data, backend, closing),
+    runInModule,
     health: () => health,
     installs,
     inUse: inUseBy([catalogue, ...config.manifests, ...manifests, ...modulesOf(defined)]),

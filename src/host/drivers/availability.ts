@@ -18,6 +18,8 @@ export interface AvailabilityOptions extends Omit<VersionCheckOptions, "folders"
   readonly machine: Machine
   readonly installs: Installs
   readonly mayInstall?: boolean
+  readonly runInModule: Surroundings["runInModule"]
+  readonly interpreters?: Surroundings["interpreters"]
   readonly folders?: readonly string[]
 }
 
@@ -35,10 +37,20 @@ export const createAvailability = ({
   machine,
   installs,
   mayInstall = false,
+  runInModule,
+  interpreters = {},
   folders = systemFolders,
   ...checks
 }: AvailabilityOptions): AvailabilityChecker => {
-  const here: Surroundings = { folders, installs, mayInstall, versions: createVersionChecks({ ...checks, folders }) }
+  const here: Surroundings = {
+    folders,
+    installs,
+    mayInstall,
+    runInModule,
+    interpreters,
+    versions: createVersionChecks({ ...checks, folders }),
+    ...(checks.store === undefined ? {} : { remembered: checks.store }),
+  }
   const of = async ({ contract, refusal }: Candidate): Promise<DriverAvailability> => {
     if (refusal !== undefined) return { available: false, ...refusal }
     const cannot = (reason: string, fix: string): DriverAvailability => ({

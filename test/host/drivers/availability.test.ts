@@ -67,7 +67,14 @@ const answering = (answer: Partial<Extract<ProbeResult, { ran: true }>> | ProbeR
   return { asked, probe }
 }
 const checker = (over: Partial<AvailabilityOptions> = {}) =>
-  createAvailability({ machine, installs: noInstalls, probe: answering().probe, folders: [bin], ...over })
+  createAvailability({
+    machine,
+    installs: noInstalls,
+    probe: answering().probe,
+    runInModule: () => Promise.reject(new Error("not in these tests")),
+    folders: [bin],
+    ...over,
+  })
 const said = (found: DriverAvailability): string =>
   found.available ? `available ${found.version ?? "unversioned"}` : `${found.code}: ${found.reason} [${found.fix}]`
 
