@@ -54,6 +54,8 @@ export const hostLimits = Object.freeze({
   inputBytes: limit("admit", 16 * MiB, "input_invalid"),
   nameChars: limit("admit", 4_096, "of a tool, a driver or a workspace: input_invalid, before anything is looked for"),
   contextBytes: limit("admit", MiB, "input_invalid"),
+  registeredReaches: limit("the registry", 50_000, "of manifests that nobody vouches for, the oldest are forgotten"),
+  takenSets: limit("the registry", 64, "the oldest set of manifests is looked up again"),
   concurrentCalls: limit("the host", 64, "the call, listing or question waits for a place"),
   concurrentProbes: limit("version checks", 4, "the check waits for a place"),
   probeMs: limit("version checks", 120_000, "waiting included: the driver counts as unavailable, and is asked again"),

@@ -97,7 +97,7 @@ export const openCore = async ({
     { dir: catalogue, trusted: true },
     ...manifests.map((dir) => ({ dir, trusted: false })),
   ]
-  const registry = readRegistry(data, folders, defined)
+  const registry = await readRegistry(data, folders, defined)
   const installs = createInstalls({
     data,
     config,
