@@ -92,7 +92,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
 
   const held = new HeldCalls(core, log, closing.signal)
   const requestOf = (request: CallRequest, options: Called): Omit<Requested, "tell"> => {
-    const { caller, approve, approved = false, unreadable, signal } = options
+    const { caller, approve, elicit, approved = false, unreadable, signal } = options
     return {
       call: nextId(),
       // Read once and whole, whatever it is; what is no request has no tool.
@@ -100,6 +100,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
       caller,
       approved,
       ...(approve === undefined ? {} : { ask: approve }),
+      ...(elicit === undefined ? {} : { elicit }),
       ...(unreadable === undefined ? {} : { unreadable }),
       signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
     }

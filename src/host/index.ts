@@ -17,6 +17,8 @@ export type {
   CallRequest,
   DecideOptions,
   DriverListing,
+  ElicitAnswer,
+  ElicitQuestion,
   Envelope,
   HeldApproval,
   HeldApprovalDetail,

@@ -10,7 +10,7 @@ import { unknownKey } from "./unknown-key.ts"
 
 const LIST: readonly (keyof ListOptions)[] = ["caller"]
 const WHY: readonly (keyof WhyOptions)[] = ["caller", "signal", "unreadable"]
-const CALL: readonly (keyof CallOptions)[] = [...WHY, "approved", "approve", "onEvent"]
+const CALL: readonly (keyof CallOptions)[] = [...WHY, "approved", "approve", "elicit", "onEvent"]
 const DECIDE: readonly (keyof DecideOptions)[] = [...LIST, "signal"]
 const INSTALL: readonly (keyof InstallDriverOptions)[] = [...DECIDE, "onProgress"]
 const KNOWN = { list: LIST, why: WHY, call: CALL, decide: DECIDE, install: INSTALL }
@@ -23,6 +23,7 @@ const FORMS: Readonly<Record<Keys, readonly [(value: unknown) => boolean, string
   unreadable: [(value) => typeof value === "string", "text"],
   approved: [(value) => typeof value === "boolean", "true or false"],
   approve: [isFunction, "a function"],
+  elicit: [isFunction, "a function"],
   onEvent: [isFunction, "a function"],
   onProgress: [isFunction, "a function"],
 }

@@ -64,6 +64,15 @@ export interface ApprovalQuestion {
   readonly signal: AbortSignal
 }
 
+/** What a tool's other side wants to know from a person, as a flat JSON Schema. */
+export interface ElicitQuestion {
+  readonly message: string
+  readonly schema: JsonObject
+}
+export type ElicitAnswer =
+  | { readonly action: "accept"; readonly content: JsonObject }
+  | { readonly action: "decline" | "cancel" }
+
 /** Who asks. */
 export interface ListOptions {
   /** default: this process, whose OS user owns the data folder */
@@ -82,6 +91,8 @@ export interface CallOptions extends WhyOptions {
   readonly onEvent?: (event: CallEvent) => void
   /** Ask a person. Where it is absent, a call that needs approval ends as `approval_required`. */
   readonly approve?: (question: ApprovalQuestion) => Promise<boolean>
+  /** Ask a person for what a tool wants to know while it runs. Where it is absent, the tool is told that nobody is there. */
+  readonly elicit?: (question: ElicitQuestion) => Promise<ElicitAnswer>
 }
 
 /** A call that ran, whose effects wait for a person's answer. */

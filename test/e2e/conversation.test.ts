@@ -48,7 +48,11 @@ const hold = async (script: string, talk: Talk, { privatePipes = false, cancel =
   const running = await prepared.start(jobOf(profile, { argv, workspace }), cancel.signal)
   if (!running.ok) throw new Error(running.message)
   const command: ConversationCommand = { run: "conversation", argv, files: {}, converse: talk }
-  const talked = await converse(running, command, { outputBytes: 65_536, signal: cancel.signal, tell: () => undefined })
+  const talked = await converse(running, command, {
+    outputBytes: 65_536,
+    signal: cancel.signal,
+    tell: () => undefined,
+  })
   if (!talked.ok) throw new Error(talked.message)
   const { ending, stdout, stderr, writes } = talked.exited
   await talked.exited.discard()

@@ -14,6 +14,7 @@ import { createBuilder } from "../call/running/builder.ts"
 import { createInstalls } from "../install/installs.ts"
 import { createProbe, ProbeNotSealed } from "../call/running/probe.ts"
 import { createModuleRunner } from "../call/running/run-in-module.ts"
+import { createTalk } from "../call/running/talk.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import { createAvailability } from "../drivers/availability.ts"
 import { thisMachine } from "../drivers/machine.ts"
@@ -24,6 +25,9 @@ import type { HealthStatus } from "../resolver/types.ts"
 import type { HostOptions } from "../types.ts"
 import type { DockerHostOptions } from "./docker.ts"
 import { checkEgress, serveEgress } from "./egress.ts"
+import { createReviews } from "../review/reviews.ts"
+import type { Store } from "../store/store.ts"
+import { storeFile } from "../../data-folder/paths.ts"
 import { readRegistry } from "./manifests.ts"
 import { openVersionStore } from "./versions.ts"
 
@@ -97,7 +101,7 @@ export const openCore = async ({
     { dir: catalogue, trusted: true },
     ...manifests.map((dir) => ({ dir, trusted: false })),
   ]
-  const registry = await readRegistry(data, folders, defined)
+  const registry = readRegistry(data, folders, defined)
   const installs = createInstalls({
     data,
     config,
@@ -105,12 +109,20 @@ export const openCore = async ({
     recover: async (folder) => (await backend()).recover(folder, closing),
     closing,
   })
-  const runInModule = createModuleRunner(data, backend, closing)
+  let opened: Promise<Store> | undefined
+  const store = (): Promise<Store> => {
+    if (opened !== undefined) return opened
+    const opening = import("../store/sqlite.ts").then(({ openSqliteStore }) => openSqliteStore(storeFile(data)))
+    opened = opening
+    // One that could not be opened is tried again.
+    opening.catch(() => (opened = undefined))
+    return opening
+  }
+  const reviews = createReviews(catalogue, store)
   const checker = createAvailability({
     installs,
     mayInstall: config.install.onDemand,
-    runInModule,
-    interpreters: config.interpreters,
+    talk: createTalk({ data, backend, reviewOf: reviews.of, closing }),
     machine: await thisMachine(data),
     probe: createProbe(data, backend, closing),
     store: openVersionStore(data),
@@ -141,16 +153,20 @@ export const openCore = async ({
       const located = locateSystemProgram(name)
       return located.ok ? located.program : undefined
     },
-    runInModule,
+    runInModule: createModuleRunner(data, backend, closing),
     health: () => health,
     installs,
     inUse: inUseBy([catalogue, ...config.manifests, ...manifests, ...modulesOf(defined)]),
+    store,
+    reviews,
     backend,
     egressProxy: serveEgress,
     recover,
     async [Symbol.asyncDispose]() {
       const last = await made?.catch(() => undefined)
       if (own) await last?.[Symbol.asyncDispose]()
+      const remembering = await opened?.catch(() => undefined)
+      await remembering?.[Symbol.asyncDispose]()
     },
   }
 }

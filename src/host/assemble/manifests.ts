@@ -1,6 +1,5 @@
 /**
- * Folders of manifests → the registry, with what was registered before held against it: what drivers narrowed last
- * time, and how far everything reached the first time.
+ * Folders of manifests → the registry, and what drivers narrowed last time kept beside it.
  *
  * Guarantees: a bad manifest never takes the registry down; folders are in the order of trust (the operator's config, the
  * bundled catalogue, then those named for this run), and a later one never takes over what an earlier one owns.
@@ -12,7 +11,6 @@ import { loadFound } from "../../manifest/read/discover.ts"
 import { createRegistry } from "../registry/registry.ts"
 import type { Narrowings, Registry } from "../registry/types.ts"
 import { rememberManifests } from "./known-manifests.ts"
-import { firstReaches } from "./reaches.ts"
 
 interface ManifestFolder {
   readonly dir: string
@@ -37,16 +35,13 @@ const keepNarrowings = (data: string, known: Narrowings, now: Narrowings): void 
   renameSync(temporary, narrowingsFile(data))
 }
 
-export const readRegistry = async (
+export const readRegistry = (
   data: string,
   dirs: readonly ManifestFolder[],
   defined: readonly DefinedManifest[],
-): Promise<Registry> => {
+): Registry => {
   const known = readNarrowings(data)
-  const options = { dirs, defined, mode: "compat", known, load: rememberManifests(data, loadFound) } as const
-  const found = createRegistry(options)
-  const first = await firstReaches(data, found.reaches)
-  const registry = first === undefined ? found : createRegistry({ ...options, first })
+  const registry = createRegistry({ dirs, defined, mode: "compat", known, load: rememberManifests(data, loadFound) })
   keepNarrowings(data, known, registry.narrowings)
   return registry
 }

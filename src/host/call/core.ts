@@ -7,9 +7,11 @@ import type { OperatorConfig } from "../config/types.ts"
 import type { DriverAvailability } from "../drivers/kind.ts"
 import type { Installs } from "../install/installs.ts"
 import type { Program } from "../drivers/program.ts"
-import type { RunInModule } from "../drivers/runner/run-in-module.ts"
 import type { RegisteredDriver, Registry } from "../registry/types.ts"
+import type { Reviews } from "../review/reviews.ts"
 import type { HealthStatus } from "../resolver/types.ts"
+import type { RunInModule } from "./running/run-in-module.ts"
+import type { Store } from "../store/store.ts"
 
 /** A declared host that a call was let through to. */
 export interface Reached {
@@ -59,6 +61,10 @@ export interface HostCore {
   egressProxy(policy: EgressPolicy): Promise<ServedEgress>
   /** what a crashed commit of any process left in this workspace is finished or undone, before each call on it */
   recover(workspace: FolderIdentity, cancel: AbortSignal): Promise<void>
+  /** what must outlive the process; opened at first need */
+  store(): Promise<Store>
+  /** what was accepted of what servers say of themselves */
+  readonly reviews: Reviews
   /** packages of drivers, installed and frozen */
   readonly installs: Installs
   /** what this host reads or runs: no call may write there, whatever its contract says */

@@ -12,9 +12,8 @@ import type { Approval } from "../access/decide.ts"
 import type { AccessRecord } from "../access/grants.ts"
 import type { EffectiveTimeout } from "../invoke/retry.ts"
 import type { Failure, Success } from "../failure.ts"
-import type { DriverKindModule, KindCommand } from "../drivers/kind.ts"
+import type { DriverKindModule, Elicit, KindCommand } from "../drivers/kind.ts"
 import type { Program } from "../drivers/program.ts"
-import type { FoundModule } from "../drivers/runner/found-module.ts"
 import type { FrozenLayer, InstallSpec } from "../install/types.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import type { Reached } from "./core.ts"
@@ -40,6 +39,8 @@ export interface Requested {
   readonly tell: Tell
   /** how a person can be asked, where one can */
   readonly ask?: NonNullable<CallOptions["approve"]>
+  /** how a person can be asked for what a tool wants to know */
+  readonly elicit?: Elicit
 }
 
 export interface Admitted extends Requested {
@@ -76,8 +77,6 @@ export interface Routed extends Authorized {
   readonly driver: RegisteredDriver
   /** absent: its kind runs none of its own */
   readonly program?: Program
-  /** the module whose functions its kind calls */
-  readonly module?: FoundModule
   /** frozen packages that its kind runs from */
   readonly layers?: readonly FrozenLayer[]
   /** packages that must be installed before anything else is known of it */

@@ -8,7 +8,7 @@
 import type { DriverContract } from "../../manifest/types.ts"
 import type { Installs } from "../install/installs.ts"
 import type { ReasonCode } from "../reasons.ts"
-import type { DriverAvailability, Surroundings } from "./kind.ts"
+import type { Binding, DriverAvailability, Surroundings, Talk } from "./kind.ts"
 import { kindOf, unserved } from "./kinds.ts"
 import { type Machine, unmetRequirement } from "./machine.ts"
 import { systemFolders } from "./program.ts"
@@ -18,14 +18,15 @@ export interface AvailabilityOptions extends Omit<VersionCheckOptions, "folders"
   readonly machine: Machine
   readonly installs: Installs
   readonly mayInstall?: boolean
-  readonly runInModule: Surroundings["runInModule"]
-  readonly interpreters?: Surroundings["interpreters"]
+  readonly talk: Talk
   readonly folders?: readonly string[]
 }
 
 /** A driver, and why it was refused when it was registered. */
 interface Candidate {
   readonly contract: DriverContract
+  /** its entries that hold against registered contracts */
+  readonly bindings: readonly Binding[]
   readonly refusal?: { readonly code: ReasonCode; readonly reason: string; readonly fix: string }
 }
 
@@ -37,8 +38,7 @@ export const createAvailability = ({
   machine,
   installs,
   mayInstall = false,
-  runInModule,
-  interpreters = {},
+  talk,
   folders = systemFolders,
   ...checks
 }: AvailabilityOptions): AvailabilityChecker => {
@@ -46,12 +46,11 @@ export const createAvailability = ({
     folders,
     installs,
     mayInstall,
-    runInModule,
-    interpreters,
+    talk,
     versions: createVersionChecks({ ...checks, folders }),
     ...(checks.store === undefined ? {} : { remembered: checks.store }),
   }
-  const of = async ({ contract, refusal }: Candidate): Promise<DriverAvailability> => {
+  const of = async ({ contract, bindings, refusal }: Candidate): Promise<DriverAvailability> => {
     if (refusal !== undefined) return { available: false, ...refusal }
     const cannot = (reason: string, fix: string): DriverAvailability => ({
       available: false,
@@ -63,7 +62,8 @@ export const createAvailability = ({
     const kind = kindOf(contract)
     if (kind === undefined) return unserved(contract)
     const unmet = unmetRequirement(contract, machine)
-    return unmet === undefined ? kind.available(contract, here) : cannot(unmet, "register a driver for this machine")
+    if (unmet !== undefined) return cannot(unmet, "register a driver for this machine")
+    return kind.available(contract, here, bindings)
   }
   return Object.freeze({ of })
 }

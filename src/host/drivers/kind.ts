@@ -21,16 +21,13 @@ import type {
 import type { Dialled, HostedDial } from "../../egress-proxy/serve/hosted.ts"
 import type { Captured, Executables } from "../../sandbox/backend.ts"
 import type { Readable, Writable } from "node:stream"
-import type { OperatorConfig } from "../config/types.ts"
 import type { Tell } from "../events.ts"
 import type { Failure, Success } from "../failure.ts"
 import type { Installs } from "../install/installs.ts"
 import type { FrozenLayer, InstallSpec } from "../install/types.ts"
-import type { Availability } from "../types.ts"
+import type { Availability, CallOptions } from "../types.ts"
 import type { CliProgram } from "./cli/bind.ts"
 import type { Program } from "./program.ts"
-import type { FoundModule } from "./runner/found-module.ts"
-import type { RunInModule } from "./runner/run-in-module.ts"
 import type { VersionChecks, VersionStore } from "./version-check.ts"
 
 /** One `implements[]` entry that holds against one registered contract, compiled by its kind. */
@@ -50,8 +47,6 @@ export interface BoundEntry {
 export type DriverAvailability =
   | (Extract<Availability, { available: true }> & {
       readonly program?: Program
-      /** the module whose functions it calls, and what runs it */
-      readonly module?: FoundModule
       /** packages that it runs from, for its kind to mount */
       readonly layers?: readonly FrozenLayer[]
       /** not installed yet, and the operator lets calls install: the call that chooses it does, and asks again */
@@ -67,12 +62,19 @@ export interface Surroundings {
   readonly installs: Installs
   /** the operator lets a call install what its driver needs */
   readonly mayInstall: boolean
-  /** a function of a module, without network, secrets or workspace */
-  readonly runInModule: RunInModule
-  readonly interpreters: OperatorConfig["interpreters"]
+  readonly talk: Talk
   /** short words that outlive the process, by hex digests of what they were found for */
   readonly remembered?: VersionStore
 }
+
+/** A talk with a driver's program outside any call: no network, no secrets, an empty workspace. */
+export interface TalkRequest extends Pick<ConversationCommand, "argv" | "converse"> {
+  readonly driver: DriverContract
+  readonly executables: Executables
+  /** variables that the driver sets */
+  readonly env: Readonly<Record<string, string>>
+}
+export type Talk = (request: TalkRequest) => Promise<Success | Failure>
 
 /** What a driver declares and this host has no control for. */
 export interface Unenforceable {
@@ -92,7 +94,6 @@ export interface KindCall {
   /** what `available` found; absent: the kind runs none of its own */
   readonly program?: Program
   readonly layers?: readonly FrozenLayer[]
-  readonly module?: FoundModule
 }
 
 /** What must be in the sandbox, in the manifest's own words; never more than the driver declares for this tool. */
@@ -145,6 +146,9 @@ export interface Session {
   /** aborted when nobody waits for the answer any longer */
   readonly signal: AbortSignal
   readonly tell: Tell
+  readonly review: Review
+  /** absent: nobody is there to be asked */
+  readonly elicit?: Elicit
 }
 
 export interface HostedCommand {
@@ -177,6 +181,17 @@ interface Outlet {
   connect(to: HostedDial): Promise<Dialled>
 }
 
+export type Elicit = NonNullable<CallOptions["elicit"]>
+
+/**
+ * What the driver's other side says of itself under a name, against what was accepted of it: the first word counts as
+ * accepted, another one is refused until a person accepts it.
+ */
+export type Review = (
+  name: string,
+  offer: JsonObject,
+) => Promise<Answer<{ readonly digest: string; readonly first: boolean }>>
+
 /** A program that ended by itself. */
 export interface KindResult {
   readonly exitCode: number
@@ -192,9 +207,9 @@ export interface DriverKindModule {
   readonly bringsTransforms: boolean
   bind(driver: DriverContract, index: number, tool: ToolContract, implementation: Implementation): BoundEntry
   unenforceable(driver: DriverContract): Unenforceable | undefined
-  available(driver: DriverContract, here: Surroundings): Promise<DriverAvailability>
   /** packages that must be installed before it can serve; absent: it needs none */
   packages?(driver: DriverContract): readonly InstallSpec[]
+  available(driver: DriverContract, here: Surroundings, bindings: readonly Binding[]): Promise<DriverAvailability>
   needs(call: KindCall, findProgram: (name: string) => Program | undefined): Answer<Needs>
   command(call: KindCall): Answer<KindCommand>
   /** the command as the driver writes it, for a call whose input is not there yet */

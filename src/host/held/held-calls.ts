@@ -1,7 +1,7 @@
 /**
  * The held calls of one host: kept, told of, decided, tended.
  *
- * Guarantees: the store is opened at first need, and not at all where nothing was ever held on this data folder. What
+ * Guarantees: the store is asked only where something was ever remembered on this data folder. What
  * dead hosts left is tended before the first call and before every answer about held calls; what this host held is thrown
  * away when its time is over, for as long as the host lives.
  */
@@ -28,23 +28,14 @@ const MARGIN_MS = 50
 export class HeldCalls implements Holder, AsyncDisposable {
   readonly #context: HeldContext
   readonly #closing: AbortSignal
-  #store: Promise<Store> | undefined
   #next: NodeJS.Timeout | undefined
   #tending: Promise<void> | undefined
   constructor(core: HostCore, log: AuditLog, closing: AbortSignal) {
-    this.#context = { core, log, store: () => this.#open() }
+    this.#context = { core, log, store: () => core.store() }
     this.#closing = closing
   }
   #open(): Promise<Store> {
-    if (this.#store === undefined) {
-      const opening = import("../store/sqlite.ts").then(({ openSqliteStore }) =>
-        openSqliteStore(storeFile(this.#context.core.data)),
-      )
-      this.#store = opening
-      // One that could not be opened is tried again.
-      opening.catch(() => (this.#store = undefined))
-    }
-    return this.#store
+    return this.#context.core.store()
   }
   get #isUsed(): boolean {
     const { data } = this.#context.core
@@ -95,7 +86,5 @@ export class HeldCalls implements Holder, AsyncDisposable {
     clearTimeout(this.#next)
     await this.#tending
     clearTimeout(this.#next)
-    const store = await this.#store?.catch(() => undefined)
-    await store?.[Symbol.asyncDispose]()
   }
 }

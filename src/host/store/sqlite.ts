@@ -8,6 +8,7 @@ import type { DatabaseSync } from "node:sqlite"
 import type { JsonObject } from "../../manifest/types.ts"
 import { hostLimits } from "../limits.ts"
 import { type Instant, isOver } from "./instant.ts"
+import { acceptOffer, offered, offersOf, offersTable } from "./offers.ts"
 import { openSqliteFile, type Schema, type SqliteFile } from "./sqlite-file.ts"
 import type {
   Claim,
@@ -19,6 +20,9 @@ import type {
   HoldBounds,
   HoldResult,
   NewHeldCall,
+  NewOffer,
+  Offer,
+  OfferAcceptance,
   Store,
 } from "./store.ts"
 
@@ -44,6 +48,7 @@ export const schema: Schema = {
        outcome TEXT
      ) STRICT, WITHOUT ROWID;
      CREATE INDEX held_by_state ON held (tenant, state, held_ms, id);`,
+    offersTable,
   ],
 }
 
@@ -152,6 +157,15 @@ class SqliteStore implements Store {
   }
   claim(id: string, decision: Decision, by: string, at: Instant): Promise<ClaimResult> {
     return this.#file.write((db) => claim(db, id, decision, by, at))
+  }
+  offered(offer: NewOffer): Promise<{ readonly offer: Offer; readonly first: boolean }> {
+    return offered(this.#file, offer)
+  }
+  offers(tenant: string, subject: string): Promise<readonly Offer[]> {
+    return this.#file.read((db) => offersOf(db, tenant, subject))
+  }
+  acceptOffer(acceptance: OfferAcceptance): Promise<Offer | undefined> {
+    return this.#file.write((db) => acceptOffer(db, acceptance))
   }
   release(id: string, number: number): Promise<boolean> {
     return this.#file.write((db) => end(db, id, number, "held"))

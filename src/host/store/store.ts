@@ -79,7 +79,40 @@ export interface HeldFilter {
   readonly states: readonly HeldCall["state"][]
 }
 
+/** What something says of itself: canonical text and its digest; the text is empty where it was too long to keep. */
+interface Word {
+  readonly digest: string
+  readonly text: string
+}
+export interface NewOffer {
+  readonly tenant: string
+  /** whose it is */
+  readonly subject: string
+  readonly name: string
+  readonly word: Word
+  readonly atMs: number
+}
+export interface Offer {
+  readonly name: string
+  readonly accepted: Word & { readonly atMs: number; readonly by: string }
+  /** another word than the accepted one, the last that was heard */
+  readonly waiting?: Word & { readonly atMs: number }
+}
+export interface OfferAcceptance {
+  readonly tenant: string
+  readonly subject: string
+  readonly digest: string
+  readonly by: string
+  readonly atMs: number
+}
+
 export interface Store extends AsyncDisposable {
+  /** What is offered under a name: the first word is the accepted one; another waits beside it. */
+  offered(offer: NewOffer): Promise<{ readonly offer: Offer; readonly first: boolean }>
+  /** by name */
+  offers(tenant: string, subject: string): Promise<readonly Offer[]>
+  /** The word that waits and has this digest is the accepted one from now on; undefined where none has. */
+  acceptOffer(acceptance: OfferAcceptance): Promise<Offer | undefined>
   /** All or nothing: where the bounds leave no room, nothing is remembered. */
   hold(call: NewHeldCall, bounds: HoldBounds): Promise<HoldResult>
   held(id: string): Promise<HeldCall | undefined>

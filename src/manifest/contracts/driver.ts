@@ -176,7 +176,8 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
   else if (!checkShape(`driver-${kind}`, front, report)) return undefined
   if (!universal) return undefined
   checkKeys(front, kind, context)
-  const sandboxBlock = kind === "cli" ? object(front, "sandbox") : undefined
+  const sandboxBlock =
+    kind === "cli" ? object(front, "sandbox") : kind === "mcp" ? optionalObject(front, "sandbox") : undefined
   const network = readEgress(optionalObject(front, "network"), sandboxBlock, report)
   const body = executes ? ({ kind: "code", as: kind } as const) : readBody(front, kind, network.egress, context)
   const metadata = object(front, "metadata")

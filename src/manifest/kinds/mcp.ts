@@ -11,11 +11,24 @@ import { checkEnvLiterals } from "../values/credentials.ts"
 import { joinPath, shown } from "../values/diagnostics.ts"
 import type { EgressEntry } from "../values/egress-entry.ts"
 import { type ExtractPath, readExtract } from "../templates/extract.ts"
-import { defined, flag, isObject, list, object, optionalNumber, optionalText, text, texts } from "../values/fields.ts"
+import {
+  defined,
+  flag,
+  isObject,
+  list,
+  object,
+  optionalNumber,
+  optionalObject,
+  optionalText,
+  text,
+  texts,
+} from "../values/fields.ts"
 import { limits } from "../limits.ts"
 import { beforeCalls, readTemplate, type Template } from "../templates/template-tree.ts"
 import type { JsonObject } from "../base-types.ts"
 import { checkArgv } from "./argv.ts"
+import { readSandbox } from "./cli-sandbox.ts"
+import type { CliSandbox } from "./cli.ts"
 import { type PackageName, parsePackage } from "../values/package-name.ts"
 import { readWait } from "./waits.ts"
 
@@ -45,6 +58,8 @@ export interface McpResource {
 
 export interface McpSpec {
   readonly server: McpServer
+  /** what a server that is started here may do (AIP-29's words, Caisson's extension); absent: what the contract says */
+  readonly sandbox?: CliSandbox
   readonly transport: "stdio" | "sse" | "http"
   /** absent: whichever both sides know */
   readonly protocolVersion?: string
@@ -191,8 +206,13 @@ export function readMcp(front: JsonObject, egress: readonly EgressEntry[], conte
     )
   const options = object(front, "connection_options")
   const wait = { key: "timeout_ms", fallback: 30_000, most: limits.serverWaitMs }
+  const sandbox = optionalObject(front, "sandbox")
+  if (sandbox !== undefined && server.kind === "remote")
+    context.report.warn("mcp-remote-extra", "sandbox", "nothing is started, so that `sandbox` has no use", "remove it")
   return defined({
     server,
+    sandbox:
+      sandbox === undefined || server.kind === "remote" ? undefined : readSandbox(sandbox, "sandbox", context.report),
     transport,
     protocolVersion: optionalText(front, "protocol_version"),
     prompts: readEntries(front, "prompts", readPrompt, context),

@@ -15,6 +15,7 @@ import { signIn } from "../../../src/host/call/sign-in.ts"
 import type { Binding } from "../../../src/host/drivers/kind.ts"
 import { kindOf } from "../../../src/host/drivers/kinds.ts"
 import type { Program } from "../../../src/host/drivers/program.ts"
+import { createReviews } from "../../../src/host/review/reviews.ts"
 import { openDataFolder } from "../../../src/host/data/folder.ts"
 import type { RegisteredDriver, Registry } from "../../../src/host/registry/types.ts"
 import type { CallRequest } from "../../../src/host/types.ts"
@@ -178,7 +179,6 @@ export const worldOf = ({
         failed: [],
         diagnostics: [],
         narrowings: {},
-        reaches: [],
         tool: (ref) => (ref === tool.id || ref === `${tool.id}@${tool.major}` ? tool : undefined),
         toolsNamed: (ref) => (ref === tool.id || ref === `${tool.id}@${tool.major}` ? [tool] : []),
         driver: (ref) => known.find((driver) => driver.key === ref),
@@ -195,6 +195,8 @@ export const worldOf = ({
       backend: () => Promise.reject(new Error("this test starts no sandbox")),
       egressProxy: () => Promise.reject(new Error("this test serves no egress")),
       recover: async () => undefined,
+      store: () => Promise.reject(new Error("this test remembers nothing")),
+      reviews: createReviews("/catalogue", () => Promise.reject(new Error("this test remembers nothing"))),
       ...core,
     },
   }

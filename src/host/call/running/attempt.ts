@@ -17,7 +17,6 @@ import type { HostCore, ServedEgress } from "../core.ts"
 import { notEnforced } from "../sealing/not-enforced.ts"
 import { cancelled } from "./cancelled.ts"
 import { converse } from "./converse.ts"
-import { Grace } from "./grace.ts"
 import { hosted } from "./hosted.ts"
 import { mergeDenials, withUnreachable } from "./stopped.ts"
 import type { Attempt, Sealed, Step } from "../steps.ts"
@@ -65,12 +64,19 @@ const runProgram = async (
 
 /** Its answer stands unless the run broke a limit or a rule, or was cancelled: to be ended is how it ends well. */
 const runConversation = async (
+  core: HostCore,
   sealed: Sealed,
   command: ConversationCommand,
   running: RunningSandbox,
 ): Promise<Step<{ exited: CollectedSandbox; outcome: Outcome }>> => {
-  const { profile, signal, tell } = sealed
-  const talked = await converse(running, command, { outputBytes: profile.limits.outputBytes, signal, tell })
+  const { profile, signal, tell, elicit, driver } = sealed
+  const talked = await converse(running, command, {
+    outputBytes: profile.limits.outputBytes,
+    signal,
+    tell,
+    review: core.reviews.of(driver.contract),
+    ...(elicit === undefined ? {} : { elicit }),
+  })
   if (!talked.ok) return notTaken(talked)
   const { exited, answer } = talked
   const { ending } = exited
@@ -123,9 +129,7 @@ const sandboxed = async (
   }
   const files = { ...(command.run === "conversation" ? command.files : {}), ...proxy?.files }
   const job = jobOf(profile, { argv: command.argv, workspace: folder.identity, wallMs, files })
-  const grace = command.run === "conversation" ? scope.use(new Grace(signal)) : undefined
-  const running = await prepared.start(job, grace?.signal ?? signal)
-  grace?.talk()
+  const running = await prepared.start(job, signal)
   if (!running.ok) return signal.aborted ? cancelled : notTaken(running)
   scope.use(running)
   // What a conversation is held on is not the tool's output.
@@ -134,7 +138,7 @@ const sandboxed = async (
     running[stream].on("data", (bytes: Uint8Array) => sealed.tell({ type: "output", stream, bytes }))
   const ran = await (command.run === "program"
     ? runProgram(sealed, command, running)
-    : runConversation(sealed, command, running))
+    : runConversation(core, sealed, command, running))
   if (!ran.ok) return ran
   const { exited, outcome } = ran.value
   scope.use(exited)

@@ -3,13 +3,12 @@
  *
  * Guarantees: resolves when the run is over, with its layer sealed, whatever either side does: a conversation that has its
  * answer ends the program (its input ends, then, after a while, the whole tree), and a program that is gone ends the
- * conversation. One that was cancelled is asked to stop, as far as the conversation does that, and ended as soon as it
- * has answered. What the tool prints is kept up to a cap, and a flood ends the run, also where nobody reads it.
+ * conversation. What the tool prints is kept up to a cap, and a flood ends the run, also where nobody reads it.
  */
 import type { CollectedSandbox, RunningSandbox, Unavailable } from "../../../sandbox/backend.ts"
 import { withOutput } from "../../../sandbox/collect.ts"
 import { capture } from "../../../sandbox/process/capture.ts"
-import type { ConversationCommand, Session } from "../../drivers/kind.ts"
+import type { ConversationCommand, Elicit, Review, Session } from "../../drivers/kind.ts"
 import type { Tell } from "../../events.ts"
 import type { Failure, Success } from "../../failure.ts"
 import { hostLimits } from "../../limits.ts"
@@ -19,9 +18,14 @@ interface ConverseOptions {
   readonly outputBytes: number
   readonly signal: AbortSignal
   readonly tell: Tell
+  /** absent: there is nothing to review */
+  readonly review?: Review
+  readonly elicit?: Elicit
 }
 
 type Answered = { readonly ok: true; readonly exited: CollectedSandbox; readonly answer: Success | Failure }
+
+const unreviewed: Review = () => Promise.reject(new TypeError("there is nothing to review in this talk"))
 
 const noAnswer: Failure = {
   ok: false,
@@ -48,7 +52,7 @@ const withEnd = (answer: Success | Failure, { ending }: CollectedSandbox): Succe
 export const converse = async (
   running: RunningSandbox,
   command: ConversationCommand,
-  { outputBytes, signal, tell }: ConverseOptions,
+  { outputBytes, signal, tell, review = unreviewed, elicit }: ConverseOptions,
 ): Promise<Answered | Unavailable> => {
   const flood = (): void => running.stop({ by: "limit", limit: "output" })
   const stderr = capture(running.stderr, outputBytes, flood)
@@ -59,6 +63,8 @@ export const converse = async (
     ...(running.pipes === undefined ? { stdout: running.stdout } : { pipes: running.pipes }),
     signal: AbortSignal.any([signal, unheard.signal]),
     tell,
+    review,
+    ...(elicit === undefined ? {} : { elicit }),
   }
   let answer: Success | Failure = noAnswer
   const answering = Promise.resolve()
@@ -77,9 +83,6 @@ export const converse = async (
     await settledWithin(answering, hostLimits.lastWordMs.value)
   }
   unheard.abort()
-  // Whatever it answered to a cancel, the call is one that was cancelled, and is over.
-  const isCancelled = signal.aborted
-  if (isCancelled) running.stop({ by: "cancelled" })
   running.stdin.end()
   running.pipes?.toTool.end()
   for (const stream of [running.stdout, running.pipes?.fromTool]) stream?.removeAllListeners("readable").resume()
@@ -89,6 +92,5 @@ export const converse = async (
   if (!exited.ok) return exited
   await Promise.all([stdout?.ended, stderr.ended])
   const collected = withOutput(exited, { stdout, stderr, outputBytes })
-  if (isCancelled) Object.assign(collected, { ending: { by: "cancelled" } })
   return { ok: true, exited: collected, answer: isGone ? withEnd(answer, collected) : answer }
 }

@@ -9,8 +9,8 @@ import type { Failure, Success } from "../../failure.ts"
 import type { Answer, DriverKindModule, KindCall, KindCommand, KindResult, Needs } from "../kind.ts"
 import type { Program } from "../program.ts"
 import { executablesFor, insidePath } from "../programs.ts"
+import { unreadablePattern } from "../unreadable-pattern.ts"
 import { bind } from "./bind.ts"
-import { unreadablePattern } from "./enforceable.ts"
 import { exitWord } from "./exit-code.ts"
 import { expirySign } from "./expiry.ts"
 import { outputFormat, withJsonFlag } from "./format.ts"
@@ -87,7 +87,11 @@ export const cliKind: DriverKindModule = {
   kind: "cli",
   bringsTransforms: false,
   bind: (driver, index, tool, implementation) => bind(driver, specOf(driver), index, tool, implementation),
-  unenforceable: (driver) => unreadablePattern(driver, specOf(driver)),
+  unenforceable: (driver) =>
+    unreadablePattern(driver, [
+      specOf(driver).sandbox,
+      ...driver.implements.flatMap((entry) => entry.cli?.sandbox ?? []),
+    ]),
   available: (driver, here) => available(driver, specOf(driver), here),
   packages: (driver) => packagesOf(driver, specOf(driver)),
   needs,

@@ -1,0 +1,213 @@
+/**
+ * One connection to an MCP server with the official client: era, the tool that is meant, one call of it.
+ *
+ * Guarantees: both eras of the protocol are spoken; which one is asked of the server, unless the driver names it. What the
+ * server is told of this side is a name and whether a person can be asked; it gets no roots and no model. Schemas that it
+ * sends are never fetched, and run under the host's own bounds. Every way in which it can fail is a failure in the
+ * reason table, with its own words cut short.
+ * Does not: decide whether the tool may be used, nor read its result.
+ */
+import type * as McpClient from "@modelcontextprotocol/client"
+import type {
+  CallToolResult,
+  Client,
+  jsonSchemaValidator,
+  Progress,
+  Tool,
+  Transport,
+} from "@modelcontextprotocol/client"
+import { compileSchema } from "../../../manifest/schema/json-schema.ts"
+import { shown } from "../../../manifest/values/diagnostics.ts"
+import type { JsonObject, JsonValue } from "../../../manifest/types.ts"
+import type { Tell } from "../../events.ts"
+import type { Failure } from "../../failure.ts"
+import { hostLimits } from "../../limits.ts"
+import type { Answer, Elicit } from "../kind.ts"
+
+type Sdk = typeof McpClient
+/** Loaded at the first call: nothing else of the host needs it. */
+export const loadSdk = (): Promise<Sdk> => import("@modelcontextprotocol/client")
+
+/** A transport that may have closed the connection by itself, and says why. */
+export interface Closable extends Transport {
+  readonly fault?: string | undefined
+}
+
+interface ConnectionOptions {
+  /** the driver's `protocol_version` */
+  readonly version: string | undefined
+  readonly timeoutMs: number | undefined
+  readonly signal: AbortSignal
+  readonly tell: Tell
+  readonly elicit: Elicit | undefined
+}
+
+const NEW_ERA = "2026-07-28"
+const OWN = { name: "caisson", version: "1" }
+
+const cut = (text: string): string => shown(text, hostLimits.mcpMessageChars.value)
+
+/** A schema that cannot be used here checks nothing: what counts is the contract, which is checked afterwards. */
+const boundedValidator: jsonSchemaValidator = {
+  getValidator: <T>(schema: object) => {
+    const compiled = compileSchema(schema as JsonObject)
+    return (input: unknown) => {
+      const checked = compiled.ok ? compiled.validate(input) : { ok: true as const }
+      return checked.ok
+        ? { valid: true, data: input as T, errorMessage: undefined }
+        : { valid: false, data: undefined, errorMessage: checked.errors[0]?.message ?? "it does not match" }
+    }
+  },
+}
+
+/** What the server asks a person, and the answer as the protocol has it. */
+const passOn = (client: Client, elicit: Elicit): void =>
+  client.setRequestHandler("elicitation/create", async ({ params }) => {
+    if (params.mode === "url") return { action: "decline" as const }
+    const answer = await elicit({
+      message: cut(params.message),
+      schema: params.requestedSchema as unknown as JsonObject,
+    })
+    return answer.action === "accept"
+      ? { action: "accept" as const, content: { ...answer.content } as Record<string, string | number | boolean> }
+      : { action: answer.action }
+  })
+
+const modeFor = (version: string | undefined): "auto" | "legacy" | { pin: string } => {
+  if (version === undefined) return "auto"
+  return version >= NEW_ERA ? { pin: version } : "legacy"
+}
+
+export class Connection implements AsyncDisposable {
+  readonly #sdk: Sdk
+  readonly #client: Client
+  readonly #transport: Closable
+  readonly #options: ConnectionOptions
+  constructor(sdk: Sdk, transport: Closable, options: ConnectionOptions) {
+    const { elicit, version } = options
+    this.#sdk = sdk
+    this.#transport = transport
+    this.#options = options
+    this.#client = new sdk.Client(OWN, {
+      capabilities: elicit === undefined ? {} : { elicitation: { form: { applyDefaults: true } } },
+      jsonSchemaValidator: boundedValidator,
+      versionNegotiation: { mode: modeFor(version), probe: { timeoutMs: hostLimits.mcpProbeMs.value } },
+      inputRequired: { maxRounds: hostLimits.mcpRounds.value },
+      listMaxPages: hostLimits.mcpPages.value,
+    })
+    // Whatever is wrong with one message shows in the answer that it was, or that never comes.
+    this.#client.onerror = () => undefined
+    if (elicit !== undefined) passOn(this.#client, elicit)
+  }
+
+  get #wait(): { readonly timeout: number; readonly signal: AbortSignal } {
+    return { timeout: this.#options.timeoutMs ?? hostLimits.mcpSilenceMs.value, signal: this.#options.signal }
+  }
+  /** `2026-07-28`, once connected */
+  get version(): string {
+    return this.#client.getNegotiatedProtocolVersion() ?? "unknown"
+  }
+
+  async open(): Promise<Failure | undefined> {
+    const { signal } = this.#options
+    // The probe for the era does not hear the signal.
+    const leave = (): void => void this.#transport.close()
+    signal.addEventListener("abort", leave, { once: true })
+    try {
+      if (signal.aborted) return this.#failure(signal.reason, "connect")
+      await this.#client.connect(this.#transport, this.#wait)
+      return undefined
+    } catch (error) {
+      return this.#failure(error, "connect")
+    } finally {
+      signal.removeEventListener("abort", leave)
+    }
+  }
+  /** Undefined: the server has none of that name. */
+  async find(name: string): Promise<Answer<Tool | undefined>> {
+    try {
+      // Asked without it, the client answers by itself, and says so on this process's own output.
+      if (this.#client.getServerCapabilities()?.tools === undefined) return { ok: true, value: undefined }
+      const { tools } = await this.#client.listTools(undefined, { ...this.#wait, cacheMode: "bypass" })
+      const named = tools.filter((tool) => tool.name === name)
+      if (named.length > 1)
+        return {
+          ok: false,
+          code: "upstream_error",
+          message: `the server lists more than one tool \`${shown(name, 60)}\``,
+          details: {},
+        }
+      return { ok: true, value: named[0] }
+    } catch (error) {
+      return this.#failure(error, "tools/list")
+    }
+  }
+  async call(tool: Tool, values: JsonObject): Promise<Answer<CallToolResult>> {
+    const { tell } = this.#options
+    const onprogress = ({ progress, total, message }: Progress): void =>
+      tell({
+        type: "progress",
+        value: { progress, ...(total === undefined ? {} : { total }), ...(message === undefined ? {} : { message }) },
+      })
+    try {
+      const result = await this.#client.callTool(
+        { name: tool.name, arguments: values as Record<string, JsonValue> },
+        { ...this.#wait, onprogress, resetTimeoutOnProgress: true, toolDefinition: tool },
+      )
+      return { ok: true, value: result }
+    } catch (error) {
+      return this.#failure(error, "tools/call")
+    }
+  }
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#client.close().catch(() => undefined)
+    await this.#transport.close().catch(() => undefined)
+  }
+
+  /** Some end at a question that they do not know. */
+  #hintFor(during: string): string | undefined {
+    return during === "connect" && this.#options.version === undefined
+      ? "read `details.stderr`; a server that ends when it is asked which protocol it speaks needs `protocol_version: 2025-11-25` in its driver"
+      : undefined
+  }
+  #failure(error: unknown, during: string): Failure {
+    const { SdkError, SdkErrorCode, ProtocolError } = this.#sdk
+    const { signal, elicit } = this.#options
+    const said = cut(error instanceof Error ? error.message : String(error))
+    const failed = (code: Failure["code"], message: string, more: JsonObject = {}, hint?: string): Failure => ({
+      ok: false,
+      code,
+      message,
+      ...(hint === undefined ? {} : { hint }),
+      details: { during, ...more },
+    })
+    const { fault } = this.#transport
+    if (fault !== undefined)
+      return failed("limit_exceeded", `the server was left: ${fault}; nothing was committed`, { limit: "mcp" })
+    if (signal.aborted) return failed("cancelled", "the call was cancelled; nothing was committed")
+    if (error instanceof ProtocolError)
+      return failed("upstream_error", `the server refused: ${said}`, { rpc_code: error.code })
+    if (!(error instanceof SdkError)) return failed("upstream_error", `the server could not be used: ${said}`)
+    switch (error.code) {
+      case SdkErrorCode.RequestTimeout:
+        return failed("timeout", `the server did not answer in time (${during}); nothing was committed`)
+      case SdkErrorCode.InvalidResult:
+        return failed("output_parse_failed", `the server's answer is none of the protocol: ${said}`)
+      case SdkErrorCode.InputRequiredRoundsExceeded:
+      case SdkErrorCode.UnsupportedResultType:
+      case SdkErrorCode.CapabilityNotSupported:
+        return failed(
+          "upstream_error",
+          elicit === undefined
+            ? "the server asks a person for input, and nobody is there to be asked"
+            : `the server asks for what this host does not give: ${said}`,
+          {},
+          "make the call where somebody can answer, or give the server all it needs with the input",
+        )
+      case SdkErrorCode.EraNegotiationFailed:
+        return failed("upstream_error", `the server speaks no protocol that this host does: ${said}`)
+      default:
+        return failed("upstream_error", `the server left without an answer (${during})`, {}, this.#hintFor(during))
+    }
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * Kind mcp (AIP-32): a server that speaks the Model Context Protocol, and the tool of it that serves each contract.
+ *
+ * Guarantees: a server that is started is started anew for each call, in the call's own sandbox, and talked with over its
+ * own streams; nothing of the call is in its arguments or its environment. Before the tool is called, the server is asked
+ * what it is, every time: a tool that is not there, does not fit the contract, or is not what was accepted is not called.
+ * Without a `sandbox` of its own it reads the workspace, writes where the contract says, and starts nothing.
+ */
+import type { JsonObject, McpCall } from "../../../manifest/types.ts"
+import type { Failure } from "../../failure.ts"
+import type { Answer, DriverKindModule, KindCall, KindCommand, Needs } from "../kind.ts"
+import { unreadablePattern } from "../unreadable-pattern.ts"
+import { available } from "./available.ts"
+import { bind } from "./bind.ts"
+import { argumentsFor } from "./offer.ts"
+import { sandboxOf, specOf, startOf } from "./server.ts"
+import { callTool } from "./talk.ts"
+
+const notThere = (key: string): Failure => ({
+  ok: false,
+  code: "tool_unavailable",
+  message: `the server behind ${key} is not there`,
+  details: { driver: key },
+})
+
+const callOf = ({ driver, binding }: KindCall): McpCall => {
+  const { mcp } = binding.implementation
+  if (mcp === undefined) throw new TypeError(`${driver.key} names no tool of its server for ${binding.tool.id}`)
+  return mcp
+}
+
+const needs: DriverKindModule["needs"] = ({ program, driver, tool }, findProgram): Answer<Needs> => {
+  const spec = specOf(driver.contract)
+  const { server } = spec
+  if (program === undefined || server.kind === "remote") return notThere(driver.key)
+  const sandbox = sandboxOf(spec, tool)
+  const { executables, env, absent } = startOf(program, server, sandbox, findProgram)
+  return {
+    ok: true,
+    value: {
+      executables,
+      fs: sandbox.fs,
+      env: { pass: sandbox.env.pass, set: env },
+      egress: driver.contract.egress,
+      tty: false,
+      notes:
+        absent.length === 0 ? [] : [`exec.spawn names programs that are not on this machine: ${absent.join(", ")}`],
+    },
+  }
+}
+
+const command = (call: KindCall): Answer<KindCommand> => {
+  const { driver, program, binding, tool, input } = call
+  const spec = specOf(driver.contract)
+  const { server } = spec
+  if (program === undefined || server.kind === "remote") return notThere(driver.key)
+  const values = argumentsFor(callOf(call), input)
+  return {
+    ok: true,
+    value: {
+      run: "conversation",
+      argv: startOf(program, server, sandboxOf(spec, tool), () => undefined).argv,
+      files: {},
+      converse: (session) => callTool(session, spec, binding, values),
+    },
+  }
+}
+
+const evidence = (call: KindCall): JsonObject => {
+  const { server, transport } = specOf(call.driver.contract)
+  return { mcp_tool_name: callOf(call).toolName, transport, server_kind: server.kind }
+}
+
+export const mcpKind: DriverKindModule = {
+  kind: "mcp",
+  bringsTransforms: false,
+  bind,
+  unenforceable: (driver) => {
+    const { sandbox } = specOf(driver)
+    return sandbox === undefined ? undefined : unreadablePattern(driver, [sandbox])
+  },
+  available: (driver, here, bindings) => available(driver, specOf(driver), here, bindings),
+  needs,
+  command,
+  outline: ({ driver, program }) => {
+    const { server } = specOf(driver.contract)
+    if (server.kind === "remote") return [server.url]
+    return [program?.name ?? (server.kind === "binary" ? server.path : server.kind), ...server.args]
+  },
+  evidence,
+}
