@@ -55,12 +55,13 @@ const unknown = only.find((word) => !steps.includes(word))
 if (unknown !== undefined) fail(`--only takes ${steps.join(", ")}, not ${unknown}`)
 const plan = planOf(as, only, values.all)
 
-/** The work tree as a disk: everything but the history, by hard link, with plan and token. */
-const houseDisk = (folder, token) => {
+/** The work tree as a disk: everything but the history, without its types, with plan and token. */
+const houseDisk = (folder, token, node) => {
   const tree = join(folder, "tree")
   mkdirSync(tree)
   for (const name of readdirSync(root))
     if (name !== ".git") run("cp", ["-a", "--reflink=auto", join(root, name), join(tree, name)])
+  run(node, ["--no-warnings", join(root, "scripts", "vm", "strip.mjs"), tree])
   mkdirSync(join(tree, "vm"))
   writeFileSync(join(tree, "vm", "token"), `${token}\n`)
   const lines = plan.map(({ who, minutes, name, command }) => `${who}\t${minutes * 60}\t${name}\t${command}\n`)
@@ -71,7 +72,7 @@ const houseDisk = (folder, token) => {
   return disk
 }
 
-setup({ forTests: true })
+const node = setup({ forTests: true })
 const image = guestImage()
 /** Runs that were killed left their folders. */
 for (const name of readdirSync(cacheFolder())) {
@@ -113,7 +114,7 @@ const hear = (line) => {
 let trouble
 try {
   say("vm: laying the work tree on a disk")
-  const house = houseDisk(folder, token)
+  const house = houseDisk(folder, token, node)
   const bootLog = join(folder, "console.log")
   say(`vm: booting (${plan.length} steps; the kernel's own words go to ${bootLog})`)
   trouble = await boot(
