@@ -11,16 +11,17 @@ import { createInterface } from "node:readline"
 
 /**
  * For a machine that gets little of the real one: the kernel does not judge the timer by how many ticks came while it
- * looked (it would panic as it boots), nor itself as hung; if it panics all the same, it goes off.
+ * looked (it would panic as it boots), nor itself as hung; if it panics all the same, it goes off; it does not guard
+ * against processors that guess.
  */
 const STARVED = "no_timer_check nowatchdog panic=-1 mitigations=off"
 
 /**
  * Without what costs an emulated processor most: `rep movsb`, with which the kernel and libc copy and clear memory where a
- * processor is said to be quick at it, goes byte by byte; of pages tables have five levels; of keys and of guarded user
- * memory every switch throws translations away.
+ * processor says that it is quick at it, goes byte by byte; page tables have a fifth level; each use of memory keys or of
+ * guarded user memory throws translations away. Nor with virtualization, for which a driver is loaded.
  */
-const PROCESSOR = "max,-erms,-la57,-pku,-smap"
+const PROCESSOR = "max,-erms,-la57,-pku,-smap,-svm"
 
 /**
  * @param {{ disk: string, kernel: string, initrd: string }} image
@@ -35,7 +36,8 @@ export const boot = (image, options, heard) =>
       `file=${file},if=virtio,format=raw,cache=unsafe,snapshot=on`,
     ]
     const arguments_ = [
-      ...["-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", PROCESSOR],
+      // Nothing that the guest would only load drivers for.
+      ...["-nodefaults", "-vga", "none", "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", PROCESSOR],
       ...["-smp", String(options.cpus), "-m", String(options.memoryMiB)],
       ...["-kernel", image.kernel, "-initrd", image.initrd],
       ...["-append", `root=/dev/vda rw console=ttyS0 quiet systemd.show_status=false ${STARVED}`],

@@ -4,7 +4,7 @@
  * this work tree.
  *
  * Guarantees: doctor, tour, sandboxes with their limits, escapes, crashes and calls, whole as an ordinary user; as root
- * all but the escapes that no control group bears on; as one with delegated groups and as one in a system unit with
+ * all but the escapes that no control group bears on and commits as an ordinary user; as one with delegated groups and as one in a system unit with
  * `Delegate=yes`, of escapes, crashes and calls what groups bear on (`--all`: whole as everybody). Of the kills at every
  * step of a commit a sample is shown.
  * The last line reads `N passed, N failed`; fails if a step failed, is missing, or the machine did not end by itself.

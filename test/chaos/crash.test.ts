@@ -10,7 +10,7 @@ const places = [
 ] as const
 
 /** An emulated machine, where each kill takes a quarter of a minute, shows a sample of them. */
-const sample = patience > 1 ? 7 : 1
+const sample = patience > 1 ? 11 : 1
 
 describe.each(modes)("a commit killed at any step, in %s mode", (mode) => {
   describe.each(places)("with its content staged in $place", ({ far }) => {

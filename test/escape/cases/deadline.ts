@@ -6,7 +6,7 @@ const late = (name: string, source: string, more: Partial<EscapeCase> = {}): Esc
   name,
   language: "python",
   source: `${source}\nend = time.time() + ${6 * patience}\nwhile time.time() < end: time.sleep(0.1)\nbreach("outlived the deadline")`,
-  profile: { limits: { wallMs: 500 * patience } },
+  profile: { limits: { wallMs: Math.max(500, 250 * patience) } },
   endings: ["limit wall"],
   cutShort: true,
   ...more,
