@@ -62,6 +62,10 @@ export const versionsFolder = at("versions")
 export const knownManifestsFolder = at("manifests")
 /** what drivers narrowed when they were registered last */
 export const narrowingsFile = at("narrowings.json")
+/** how far tools, drivers and actions reached when they were first registered */
+export const registeredFile = at("registered.db")
+/** which manifests were found to reach no further since */
+export const takenFile = at("taken-manifests")
 /** digests of programs, by what their files are */
 export const programDigestsFile = at("program-digests.json")
 

@@ -2,12 +2,9 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import {
-  createModuleRunner,
-  type ModuleAnswer,
-  moduleInFolder,
-  type RunInModule,
-} from "../../src/host/call/running/run-in-module.ts"
+import { createModuleRunner, moduleInFolder } from "../../src/host/call/running/run-in-module.ts"
+import type { ModuleAnswer, RunInModule } from "../../src/host/drivers/runner/run-in-module.ts"
+import { defaultConfig } from "../../src/host/config/types.ts"
 import type { RunnerRequest } from "../../src/host/drivers/runner/request.ts"
 import type { JsonValue } from "../../src/manifest/types.ts"
 import type { SandboxBackend } from "../../src/sandbox/backend.ts"
@@ -41,7 +38,7 @@ const ask = async (
   { ref = ["default"], args = [], name, style, entry, timeoutMs, ...more }: Call,
   signal?: AbortSignal,
 ): Promise<ModuleAnswer & { readonly events: readonly JsonValue[] }> => {
-  const found = moduleInFolder(join(fixtures, file))
+  const found = moduleInFolder(defaultConfig, join(fixtures, file))
   if (!found.ok) throw new Error(found.reason)
   const events: JsonValue[] = []
   const module = {
@@ -188,7 +185,7 @@ describe("a module that writes to the private descriptor", () => {
 
 describe("looking into a module", () => {
   const look = async (file: string, request: object): Promise<JsonValue> => {
-    const found = moduleInFolder(join(fixtures, file))
+    const found = moduleInFolder(defaultConfig, join(fixtures, file))
     if (!found.ok) throw new Error(found.reason)
     const answer = await run({ ...found, request: { module: found.module, ...request } as RunnerRequest })
     if (!answer.ok) throw new Error(JSON.stringify(answer))

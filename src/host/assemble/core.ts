@@ -101,7 +101,7 @@ export const openCore = async ({
     { dir: catalogue, trusted: true },
     ...manifests.map((dir) => ({ dir, trusted: false })),
   ]
-  const registry = readRegistry(data, folders, defined)
+  const registry = await readRegistry(data, folders, defined)
   const installs = createInstalls({
     data,
     config,
@@ -109,6 +109,7 @@ export const openCore = async ({
     recover: async (folder) => (await backend()).recover(folder, closing),
     closing,
   })
+  const runInModule = createModuleRunner(data, backend, closing)
   let opened: Promise<Store> | undefined
   const store = (): Promise<Store> => {
     if (opened !== undefined) return opened
@@ -122,6 +123,8 @@ export const openCore = async ({
   const checker = createAvailability({
     installs,
     mayInstall: config.install.onDemand,
+    runInModule,
+    interpreters: config.interpreters,
     talk: createTalk({ data, backend, reviewOf: reviews.of, closing }),
     machine: await thisMachine(data),
     probe: createProbe(data, backend, closing),
@@ -153,7 +156,7 @@ export const openCore = async ({
       const located = locateSystemProgram(name)
       return located.ok ? located.program : undefined
     },
-    runInModule: createModuleRunner(data, backend, closing),
+    runInModule,
     health: () => health,
     installs,
     inUse: inUseBy([catalogue, ...config.manifests, ...manifests, ...modulesOf(defined)]),

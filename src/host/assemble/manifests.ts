@@ -1,5 +1,6 @@
 /**
- * Folders of manifests → the registry, and what drivers narrowed last time kept beside it.
+ * Folders of manifests → the registry, with what was registered before held against it: what drivers narrowed last
+ * time, and how far everything reached the first time.
  *
  * Guarantees: a bad manifest never takes the registry down; folders are in the order of trust (the operator's config, the
  * bundled catalogue, then those named for this run), and a later one never takes over what an earlier one owns.
@@ -11,6 +12,7 @@ import { loadFound } from "../../manifest/read/discover.ts"
 import { createRegistry } from "../registry/registry.ts"
 import type { Narrowings, Registry } from "../registry/types.ts"
 import { rememberManifests } from "./known-manifests.ts"
+import { firstReaches } from "./reaches.ts"
 
 interface ManifestFolder {
   readonly dir: string
@@ -35,13 +37,16 @@ const keepNarrowings = (data: string, known: Narrowings, now: Narrowings): void 
   renameSync(temporary, narrowingsFile(data))
 }
 
-export const readRegistry = (
+export const readRegistry = async (
   data: string,
   dirs: readonly ManifestFolder[],
   defined: readonly DefinedManifest[],
-): Registry => {
+): Promise<Registry> => {
   const known = readNarrowings(data)
-  const registry = createRegistry({ dirs, defined, mode: "compat", known, load: rememberManifests(data, loadFound) })
+  const options = { dirs, defined, mode: "compat", known, load: rememberManifests(data, loadFound) } as const
+  const found = createRegistry(options)
+  const first = await firstReaches(data, found.reaches)
+  const registry = first === undefined ? found : createRegistry({ ...options, first })
   keepNarrowings(data, known, registry.narrowings)
   return registry
 }

@@ -7,10 +7,10 @@ import type { OperatorConfig } from "../config/types.ts"
 import type { DriverAvailability } from "../drivers/kind.ts"
 import type { Installs } from "../install/installs.ts"
 import type { Program } from "../drivers/program.ts"
+import type { RunInModule } from "../drivers/runner/run-in-module.ts"
 import type { RegisteredDriver, Registry } from "../registry/types.ts"
 import type { Reviews } from "../review/reviews.ts"
 import type { HealthStatus } from "../resolver/types.ts"
-import type { RunInModule } from "./running/run-in-module.ts"
 import type { Store } from "../store/store.ts"
 
 /** A declared host that a call was let through to. */

@@ -118,14 +118,16 @@ export const foundOf = ({
   program,
   version,
   layers,
+  module,
   install,
 }: Extract<DriverAvailability, { available: true }>): Pick<
   Routed,
-  "program" | "programVersion" | "layers" | "install"
+  "program" | "programVersion" | "layers" | "module" | "install"
 > => ({
   ...(program === undefined ? {} : { program }),
   ...(version === undefined ? {} : { programVersion: version }),
   ...(layers === undefined ? {} : { layers }),
+  ...(module === undefined ? {} : { module }),
   ...(install === undefined ? {} : { install }),
 })
 

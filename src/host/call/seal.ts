@@ -50,7 +50,7 @@ const profileDigest = (profile: CallProfile, egress?: EgressPolicy): string =>
   })
 
 /** The call as its driver's kind is asked about it. */
-export const kindCall = ({ tool, driver, route, context, program, layers }: Routed): KindCall => ({
+export const kindCall = ({ tool, driver, route, context, program, layers, module }: Routed): KindCall => ({
   tool,
   driver,
   binding: route.binding,
@@ -58,6 +58,7 @@ export const kindCall = ({ tool, driver, route, context, program, layers }: Rout
   context,
   ...(program === undefined ? {} : { program }),
   ...(layers === undefined ? {} : { layers }),
+  ...(module === undefined ? {} : { module }),
 })
 
 type SealedProfile = Pick<Sealed, "profile" | "profileDigest" | "egress" | "timeout" | "retry" | "notes"> & {

@@ -14,6 +14,7 @@ import type { EffectiveTimeout } from "../invoke/retry.ts"
 import type { Failure, Success } from "../failure.ts"
 import type { DriverKindModule, Elicit, KindCommand } from "../drivers/kind.ts"
 import type { Program } from "../drivers/program.ts"
+import type { FoundModule } from "../drivers/runner/found-module.ts"
 import type { FrozenLayer, InstallSpec } from "../install/types.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import type { Reached } from "./core.ts"
@@ -77,6 +78,8 @@ export interface Routed extends Authorized {
   readonly driver: RegisteredDriver
   /** absent: its kind runs none of its own */
   readonly program?: Program
+  /** the module whose functions its kind calls */
+  readonly module?: FoundModule
   /** frozen packages that its kind runs from */
   readonly layers?: readonly FrozenLayer[]
   /** packages that must be installed before anything else is known of it */

@@ -18,6 +18,8 @@ export interface AvailabilityOptions extends Omit<VersionCheckOptions, "folders"
   readonly machine: Machine
   readonly installs: Installs
   readonly mayInstall?: boolean
+  readonly runInModule: Surroundings["runInModule"]
+  readonly interpreters?: Surroundings["interpreters"]
   readonly talk: Talk
   readonly folders?: readonly string[]
 }
@@ -38,6 +40,8 @@ export const createAvailability = ({
   machine,
   installs,
   mayInstall = false,
+  runInModule,
+  interpreters = {},
   talk,
   folders = systemFolders,
   ...checks
@@ -46,6 +50,8 @@ export const createAvailability = ({
     folders,
     installs,
     mayInstall,
+    runInModule,
+    interpreters,
     talk,
     versions: createVersionChecks({ ...checks, folders }),
     ...(checks.store === undefined ? {} : { remembered: checks.store }),

@@ -21,6 +21,7 @@ import type {
 import type { Dialled, HostedDial } from "../../egress-proxy/serve/hosted.ts"
 import type { Captured, Executables } from "../../sandbox/backend.ts"
 import type { Readable, Writable } from "node:stream"
+import type { OperatorConfig } from "../config/types.ts"
 import type { Tell } from "../events.ts"
 import type { Failure, Success } from "../failure.ts"
 import type { Installs } from "../install/installs.ts"
@@ -28,6 +29,8 @@ import type { FrozenLayer, InstallSpec } from "../install/types.ts"
 import type { Availability, CallOptions } from "../types.ts"
 import type { CliProgram } from "./cli/bind.ts"
 import type { Program } from "./program.ts"
+import type { FoundModule } from "./runner/found-module.ts"
+import type { RunInModule } from "./runner/run-in-module.ts"
 import type { VersionChecks, VersionStore } from "./version-check.ts"
 
 /** One `implements[]` entry that holds against one registered contract, compiled by its kind. */
@@ -47,6 +50,8 @@ export interface BoundEntry {
 export type DriverAvailability =
   | (Extract<Availability, { available: true }> & {
       readonly program?: Program
+      /** the module whose functions it calls, and what runs it */
+      readonly module?: FoundModule
       /** packages that it runs from, for its kind to mount */
       readonly layers?: readonly FrozenLayer[]
       /** not installed yet, and the operator lets calls install: the call that chooses it does, and asks again */
@@ -62,6 +67,9 @@ export interface Surroundings {
   readonly installs: Installs
   /** the operator lets a call install what its driver needs */
   readonly mayInstall: boolean
+  /** a function of a module, without network, secrets or workspace */
+  readonly runInModule: RunInModule
+  readonly interpreters: OperatorConfig["interpreters"]
   readonly talk: Talk
   /** short words that outlive the process, by hex digests of what they were found for */
   readonly remembered?: VersionStore
@@ -94,6 +102,7 @@ export interface KindCall {
   /** what `available` found; absent: the kind runs none of its own */
   readonly program?: Program
   readonly layers?: readonly FrozenLayer[]
+  readonly module?: FoundModule
 }
 
 /** What must be in the sandbox, in the manifest's own words; never more than the driver declares for this tool. */

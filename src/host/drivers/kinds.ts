@@ -2,14 +2,15 @@
 import { declaredKind } from "../../manifest/kinds/body.ts"
 import type { DriverBody, DriverContract } from "../../manifest/types.ts"
 import { cliKind } from "./cli/kind.ts"
+import { sdkKind } from "./sdk/kind.ts"
 import type { DriverAvailability, DriverKindModule } from "./kind.ts"
 import { mcpKind } from "./mcp/kind.ts"
 
 const kinds: Readonly<Record<DriverBody["kind"], DriverKindModule | undefined>> = {
   cli: cliKind,
   http: undefined,
+  sdk: sdkKind,
   mcp: mcpKind,
-  sdk: undefined,
   builtin: undefined,
   code: undefined,
 }

@@ -1,34 +1,30 @@
 /**
- * Taking from a result what `result_extract` or `response_extract` names.
+ * What a path (`result_extract`, `response_extract`) takes of a value.
  *
- * Guarantees: pure and total; only own properties count; work is bounded by the value's size times the path's steps.
- * After `[*]` or a filter what follows is taken of each item, and items that do not have it are left out.
+ * Guarantees: own properties only, nothing is evaluated, total; what is not there is undefined, and `[*]` and `[?()]` give
+ * lists of what is. Linear in the value for each step.
  */
 import type { ExtractPath } from "../../manifest/templates/extract.ts"
 import type { JsonValue } from "../../manifest/types.ts"
+import { isObject } from "./schema-path.ts"
 
-const isRecord = (value: JsonValue): value is { readonly [key: string]: JsonValue } =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
+const isList = (value: JsonValue | undefined): value is readonly JsonValue[] => Array.isArray(value)
 
-/** Undefined where the path leads nowhere. */
-export const extracted = (value: JsonValue, [step, ...rest]: ExtractPath): JsonValue | undefined => {
+export const extract = (value: JsonValue, [step, ...rest]: ExtractPath): JsonValue | undefined => {
   if (step === undefined) return value
-  if (step.take === "property") {
-    const found = isRecord(value) && Object.hasOwn(value, step.name) ? value[step.name] : undefined
-    return found === undefined ? undefined : extracted(found, rest)
-  }
-  if (!Array.isArray(value)) return undefined
-  const items = value as readonly JsonValue[]
-  if (step.take === "item") {
-    const found = items[step.index]
-    return found === undefined ? undefined : extracted(found, rest)
-  }
-  const meant =
+  if (step.take === "property")
+    return isObject(value) && Object.hasOwn(value, step.name) ? extractFrom(value[step.name], rest) : undefined
+  if (!isList(value)) return undefined
+  if (step.take === "item") return extractFrom(value[step.index], rest)
+  const items =
     step.take === "all"
-      ? items
-      : items.filter((item) => isRecord(item) && Object.hasOwn(item, step.key) && item[step.key] === step.value)
-  return meant.flatMap((item) => {
-    const found = extracted(item, rest)
-    return found === undefined ? [] : [found]
+      ? value
+      : value.filter((item) => isObject(item) && Object.hasOwn(item, step.key) && item[step.key] === step.value)
+  return items.flatMap((item) => {
+    const taken = extract(item, rest)
+    return taken === undefined ? [] : [taken]
   })
 }
+
+const extractFrom = (value: JsonValue | undefined, path: ExtractPath): JsonValue | undefined =>
+  value === undefined ? undefined : extract(value, path)

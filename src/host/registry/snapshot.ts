@@ -10,12 +10,15 @@ import { buildCatalogue, findAction } from "../../manifest/read/catalogue.ts"
 import { shown } from "../../manifest/values/diagnostics.ts"
 import { deepFreeze } from "../../manifest/values/freeze.ts"
 import type { Diagnostic, DriverContract, GrantsPolicy, LoadResult, ToolContract } from "../../manifest/types.ts"
+import { majorOf } from "../../manifest/schema/version.ts"
 import { unevaluated } from "../access/policy.ts"
 import { checkExecuteKeys } from "../../manifest/contracts/binding.ts"
 import { bindDriver, type CheckEntry, refusalOf } from "./bind.ts"
 import { changedNarrowing, narrowingKey, narrowingsOf } from "./narrowing.ts"
 import { settleOwnership } from "./ownership.ts"
-import type { FailedManifest, Narrowings, Refusal, RegisteredDriver, Registry } from "./types.ts"
+import { actionReach, driverReach, type Reach, toolReach } from "./reach.ts"
+import { type Widening, widenings } from "./widening.ts"
+import type { FailedManifest, Narrowings, Refusal, RegisteredDriver, RegisteredReach, Registry } from "./types.ts"
 
 /** In the operator's order of folders. */
 export interface LoadedManifest {
@@ -31,6 +34,8 @@ export interface SnapshotOptions {
   readonly verifiedTags?: Readonly<Record<string, readonly string[]>>
   /** what drivers narrowed when they were registered last: a change needs a new major (obligation 33) */
   readonly known?: Narrowings
+  /** how far each key reached when it was first registered: to reach further needs a new major */
+  readonly first?: ReadonlyMap<string, Reach>
   readonly check?: CheckEntry
 }
 
@@ -52,6 +57,50 @@ const narrowingRefusal = (
     fix: `raise the driver's version to ${contract.major + 1}.0.0, or restore its \`schema_narrowing\``,
   }
 }
+
+const widenedNote = (file: string, key: string, before: Reach, now: Reach, wider: Widening): Diagnostic => ({
+  severity: "error",
+  rule: "widened-without-major",
+  file,
+  path: wider.path,
+  message: `${key} was registered first as ${before.version}, and as ${now.version} reaches further: \`${shown(wider.example)}\` passes now (before: ${shown(wider.before, 200)}; now: ${shown(wider.now, 200)})`,
+  fix: `raise its version to ${Number(before.version.split(".")[0]) + 1}.0.0, or take it back`,
+})
+
+/** What each kind is remembered by, and what is held against it. */
+class Reaches {
+  readonly #first: ReadonlyMap<string, Reach>
+  readonly #vouched: ReadonlySet<string>
+  readonly #all: RegisteredReach[] = []
+  constructor(first: ReadonlyMap<string, Reach> | undefined, vouched: ReadonlySet<string>) {
+    this.#first = first ?? new Map<string, Reach>()
+    this.#vouched = vouched
+  }
+  get all(): readonly RegisteredReach[] {
+    return this.#all
+  }
+  /** Why it reaches further than it may; where it does not, it is remembered. */
+  take(kind: string, name: string, { file }: { readonly file: string }, reach: Reach): readonly Diagnostic[] {
+    const vouched = this.#vouched.has(file)
+    // One that nobody vouches for is remembered by its file, so that it cannot hold another one to what it did.
+    const key = vouched ? `${kind} ${name}` : `${kind} ${name} ${file}`
+    const before = this.#first.get(key)
+    const wider = before === undefined ? [] : widenings(before, reach)
+    if (before === undefined || wider.length === 0) this.#all.push({ key, vouched, reach })
+    return before === undefined ? [] : wider.map((each) => widenedNote(file, `${kind} ${name}`, before, reach, each))
+  }
+}
+
+/** An action that fell below its own floors is not there for any tool. */
+const heldActions = (results: readonly LoadResult[], reaches: Reaches): readonly LoadResult[] =>
+  results.map((result) => {
+    if (!result.ok || result.manifest.kind !== "action") return result
+    const { id, version, source } = result.manifest
+    const wider = reaches.take("action", `${id}@${majorOf(version)}`, source, actionReach(result.manifest))
+    if (wider.length === 0) return result
+    const diagnostics = [...result.diagnostics, ...wider]
+    return { ok: false, file: source.file, kind: "action", diagnostics, claims: { id, tools: [] } }
+  })
 
 /** A driver with functions of its own has one for each tool it implements, and no other (AIP-30 rule 3). */
 const executeRefusal = (
@@ -84,6 +133,7 @@ const register = (
   ownsId: boolean,
   tools: readonly ToolContract[],
   options: SnapshotOptions,
+  reaches: Reaches,
   diagnostics: Diagnostic[],
 ): RegisteredDriver => {
   const key = keyOf(contract)
@@ -93,12 +143,15 @@ const register = (
   const bound = bindDriver(contract, tools, options.check)
   const changed = narrowingRefusal(contract, vouched, options.known)
   const unbound = executeRefusal(contract)
+  const fault = bound.refusal ?? unbound?.refusal ?? (changed === undefined ? undefined : refusalOf([changed]))
+  const wider = fault === undefined ? reaches.take("driver", key, contract.source, driverReach(contract)) : []
   diagnostics.push(
     ...bound.diagnostics,
     ...(unbound === undefined ? [] : [unbound.said]),
     ...(changed === undefined ? [] : [changed]),
+    ...wider,
   )
-  const refusal = bound.refusal ?? unbound?.refusal ?? (changed === undefined ? undefined : refusalOf([changed]))
+  const refusal = fault ?? refusalOf(wider)
   const bindings = refusal === undefined ? bound.bindings : []
   return Object.freeze({
     key,
@@ -152,19 +205,30 @@ const failedOf = (result: LoadResult, all: readonly Diagnostic[]): readonly Fail
 }
 
 export const buildRegistry = (loaded: readonly LoadedManifest[], options: SnapshotOptions = {}): Registry => {
-  const { results, owns } = settleOwnership(loaded)
+  const settled = settleOwnership(loaded)
+  const { owns } = settled
+  const trusted = loaded.flatMap(({ result, trusted: by }) => (by && result.ok ? [result.manifest.source.file] : []))
+  const reaches = new Reaches(options.first, new Set(trusted))
+  const results = heldActions(settled.results, reaches)
   const catalogue = buildCatalogue(results, owns)
   const diagnostics: Diagnostic[] = [...catalogue.diagnostics]
-  const failed = results.flatMap((result) => failedOf(result, catalogue.diagnostics))
+  const tools = catalogue.tools.toSorted(inOrder).filter((tool) => {
+    const wider = reaches.take("tool", keyOf(tool), tool.source, toolReach(tool))
+    diagnostics.push(...wider)
+    return wider.length === 0
+  })
+  const said = [...diagnostics]
+  const failed = results.flatMap((result) => failedOf(result, said))
   const vouchedFor = new Set<unknown>(
     loaded.flatMap(({ result, trusted }) => (trusted && result.ok ? [result.manifest] : [])),
   )
   const grants = catalogue.policies.filter((policy): policy is GrantsPolicy => policy.dialect === "grants")
   diagnostics.push(...grants.flatMap((policy) => grantsNotes(policy, vouchedFor.has(policy))))
-  const tools = catalogue.tools.toSorted(inOrder)
   const drivers = catalogue.drivers
     .toSorted(inOrder)
-    .map((contract) => register(contract, vouchedFor.has(contract), owns(contract), tools, options, diagnostics))
+    .map((contract) =>
+      register(contract, vouchedFor.has(contract), owns(contract), tools, options, reaches, diagnostics),
+    )
   const toolsNamed = finder(tools, (each) => each, owns)
   const driversNamed = finder(
     drivers,
@@ -181,6 +245,7 @@ export const buildRegistry = (loaded: readonly LoadedManifest[], options: Snapsh
     failed: deepFreeze(failed),
     diagnostics: deepFreeze(diagnostics),
     narrowings: deepFreeze(narrowingsOf(drivers)),
+    reaches: deepFreeze(reaches.all),
     tool: (ref: string) => toolsNamed(ref)[0],
     toolsNamed,
     driver: (ref: string) => driversNamed(ref)[0],

@@ -11,6 +11,7 @@ import type {
 } from "../../manifest/types.ts"
 import type { Binding } from "../drivers/kind.ts"
 import type { ReasonCode } from "../reasons.ts"
+import type { Reach } from "./reach.ts"
 
 /** Why a driver that loaded can never serve a call. */
 export interface Refusal {
@@ -47,6 +48,13 @@ export type Narrowings = Readonly<
   Record<string, Readonly<Record<string, { readonly inputs: readonly string[]; readonly outputs: readonly string[] }>>>
 >
 
+/** How far something that was registered reaches, under the name by which it is remembered. */
+export interface RegisteredReach {
+  readonly key: string
+  readonly vouched: boolean
+  readonly reach: Reach
+}
+
 export interface Registry {
   readonly tools: readonly ToolContract[]
   readonly drivers: readonly RegisteredDriver[]
@@ -58,6 +66,8 @@ export interface Registry {
   readonly failed: readonly FailedManifest[]
   readonly diagnostics: readonly Diagnostic[]
   readonly narrowings: Narrowings
+  /** of all that was registered */
+  readonly reaches: readonly RegisteredReach[]
   /** by `id@major`, or by `id`: the highest major of the folder that owns the id */
   tool(ref: string): ToolContract | undefined
   /** all that the name may mean, the one that `tool` gives first */

@@ -43,7 +43,7 @@ const unavailable = (file: string, error: unknown): unknown => {
     return new StoreUnavailable(
       "damaged",
       `${file} is damaged: ${message}`,
-      `move ${file} away; what it remembered of held calls is lost with it`,
+      `move ${file} away; what it remembered is lost with it`,
     )
   return new StoreUnavailable(
     "trouble",

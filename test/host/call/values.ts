@@ -179,6 +179,7 @@ export const worldOf = ({
         failed: [],
         diagnostics: [],
         narrowings: {},
+        reaches: [],
         tool: (ref) => (ref === tool.id || ref === `${tool.id}@${tool.major}` ? tool : undefined),
         toolsNamed: (ref) => (ref === tool.id || ref === `${tool.id}@${tool.major}` ? [tool] : []),
         driver: (ref) => known.find((driver) => driver.key === ref),

@@ -70,8 +70,9 @@ const checker = (over: Partial<AvailabilityOptions> = {}) =>
   createAvailability({
     machine,
     installs: noInstalls,
-    talk: () => Promise.reject(new Error("nothing here is talked with")),
     probe: answering().probe,
+    runInModule: () => Promise.reject(new Error("not in these tests")),
+    talk: () => Promise.reject(new Error("nothing here is talked with")),
     folders: [bin],
     ...over,
   })

@@ -17,6 +17,7 @@ import type { HostCore, ServedEgress } from "../core.ts"
 import { notEnforced } from "../sealing/not-enforced.ts"
 import { cancelled } from "./cancelled.ts"
 import { converse } from "./converse.ts"
+import { Grace } from "./grace.ts"
 import { hosted } from "./hosted.ts"
 import { mergeDenials, withUnreachable } from "./stopped.ts"
 import type { Attempt, Sealed, Step } from "../steps.ts"
@@ -129,7 +130,9 @@ const sandboxed = async (
   }
   const files = { ...(command.run === "conversation" ? command.files : {}), ...proxy?.files }
   const job = jobOf(profile, { argv: command.argv, workspace: folder.identity, wallMs, files })
-  const running = await prepared.start(job, signal)
+  const grace = command.run === "conversation" ? scope.use(new Grace(signal)) : undefined
+  const running = await prepared.start(job, grace?.signal ?? signal)
+  grace?.talk()
   if (!running.ok) return signal.aborted ? cancelled : notTaken(running)
   scope.use(running)
   // What a conversation is held on is not the tool's output.

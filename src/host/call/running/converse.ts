@@ -3,7 +3,8 @@
  *
  * Guarantees: resolves when the run is over, with its layer sealed, whatever either side does: a conversation that has its
  * answer ends the program (its input ends, then, after a while, the whole tree), and a program that is gone ends the
- * conversation. What the tool prints is kept up to a cap, and a flood ends the run, also where nobody reads it.
+ * conversation. One that was cancelled is asked to stop, as far as the conversation does that, and ended as soon as it
+ * has answered. What the tool prints is kept up to a cap, and a flood ends the run, also where nobody reads it.
  */
 import type { CollectedSandbox, RunningSandbox, Unavailable } from "../../../sandbox/backend.ts"
 import { withOutput } from "../../../sandbox/collect.ts"
@@ -83,6 +84,9 @@ export const converse = async (
     await settledWithin(answering, hostLimits.lastWordMs.value)
   }
   unheard.abort()
+  // Whatever it answered to a cancel, the call is one that was cancelled, and is over.
+  const isCancelled = signal.aborted
+  if (isCancelled) running.stop({ by: "cancelled" })
   running.stdin.end()
   running.pipes?.toTool.end()
   for (const stream of [running.stdout, running.pipes?.fromTool]) stream?.removeAllListeners("readable").resume()
@@ -92,5 +96,6 @@ export const converse = async (
   if (!exited.ok) return exited
   await Promise.all([stdout?.ended, stderr.ended])
   const collected = withOutput(exited, { stdout, stderr, outputBytes })
+  if (isCancelled) Object.assign(collected, { ending: { by: "cancelled" } })
   return { ok: true, exited: collected, answer: isGone ? withEnd(answer, collected) : answer }
 }

@@ -8,40 +8,19 @@
 import { dirname } from "node:path"
 import { createTurnstile } from "../../../base/turnstile.ts"
 import { scratchFolder } from "../../../data-folder/paths.ts"
-import type { JsonValue } from "../../../manifest/types.ts"
 import type { Ending, SandboxBackend, SandboxProfile } from "../../../sandbox/backend.ts"
 import { jobOf, shapeOf } from "../../../sandbox/profile.ts"
+import type { OperatorConfig } from "../../config/types.ts"
 import { inside } from "../../drivers/paths.ts"
 import { findInterpreter, type Interpreter } from "../../drivers/runner/interpreter.ts"
-import { type ModuleSpec, type RunnerRequest, shimArgv, shimFiles } from "../../drivers/runner/request.ts"
+import type { ModuleAnswer, ModuleRun, RunInModule } from "../../drivers/runner/run-in-module.ts"
+import { type ModuleSpec, shimArgv, shimFiles } from "../../drivers/runner/request.ts"
 import { type RunnerAnswer, talk } from "../../drivers/runner/talk.ts"
 import type { Failure, Success } from "../../failure.ts"
 import { tail } from "../../invoke/stream-text.ts"
 import { defaultLimits, hostLimits } from "../../limits.ts"
 import { sealEnv } from "../sealing/env.ts"
 import { converse } from "./converse.ts"
-
-interface ModuleRun {
-  readonly interpreter: Interpreter
-  /** folders that it sees, beside the interpreter's: host path → path inside */
-  readonly bundles: Readonly<Record<string, string>>
-  readonly request: RunnerRequest
-  readonly timeoutMs?: number
-  /** hears what is streamed */
-  readonly onEvent?: (value: JsonValue) => void
-}
-export type ModuleAnswer = (RunnerAnswer | NotRun) & {
-  /** the end of what the module wrote to its standard error */
-  readonly stderr?: string
-}
-/** `unsealed`: the machine cannot seal it, and it did not run; `ended`: by a limit or a cancel */
-type NotRun = {
-  readonly ok: false
-  readonly kind: "unsealed" | "ended"
-  readonly message: string
-  readonly fix?: string
-}
-export type RunInModule = (run: ModuleRun, signal?: AbortSignal) => Promise<ModuleAnswer>
 
 const profileFor = ({ interpreter, bundles, timeoutMs }: ModuleRun): SandboxProfile => ({
   executables: {
@@ -134,10 +113,14 @@ type ModuleInFolder =
   | { readonly ok: false; readonly reason: string; readonly fix: string }
 
 /** `file`: absolute, on the host; its folder, or `folder` above it, is what the module sees. */
-export const moduleInFolder = (file: string, folder: string = dirname(file)): ModuleInFolder => {
+export const moduleInFolder = (
+  config: Pick<OperatorConfig, "interpreters">,
+  file: string,
+  folder: string = dirname(file),
+): ModuleInFolder => {
   const language = file.endsWith(".py") ? "python" : "node"
   const shown = { folder, inside: inside.bundle }
-  const found = findInterpreter(language, [shown])
+  const found = findInterpreter(language, [shown], config)
   if (!found.ok) return found
   return {
     ok: true,

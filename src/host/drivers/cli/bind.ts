@@ -3,9 +3,10 @@
  */
 import type { TemplatePath } from "../../../manifest/templates/template.ts"
 import type { CliSpec, DriverContract, Implementation, ToolContract } from "../../../manifest/types.ts"
+import type { TemplateScope } from "../../invoke/template-scope.ts"
 import type { BoundEntry } from "../kind.ts"
 import { checkProgramText } from "./program-text-check.ts"
-import { type ArgvProgram, compileArgv, compileStdin, type StdinProgram, type TemplateScope } from "./template.ts"
+import { type ArgvProgram, compileArgv, compileStdin, type StdinProgram } from "./template.ts"
 
 /** How the program is called, compiled. */
 export interface CliProgram {

@@ -6,16 +6,16 @@
  * free text (C-33: `--${input.x}` needs an `enum`, `const`, number or boolean in the contract).
  * Does not: see any value.
  */
-import type { Implementation, JsonSchema } from "../../../manifest/types.ts"
-import { factsAt, type SchemaFacts } from "../../invoke/schema-path.ts"
+import type { SchemaFacts } from "../../invoke/schema-path.ts"
+import {
+  factsOfValue,
+  type Finding,
+  isFinding,
+  type TemplateScope,
+  unknownValue,
+  unsafe,
+} from "../../invoke/template-scope.ts"
 import { type Filter, pathText, type TemplatePart, type TemplatePath } from "../../../manifest/templates/template.ts"
-
-/** What the templates of one `implements[]` entry can see. Templates name driver-side keys (C-34). */
-export interface TemplateScope {
-  readonly inputs: JsonSchema
-  readonly contextSchema?: JsonSchema
-  readonly mapping: Implementation["mapping"]
-}
 
 export interface ValuePiece {
   readonly type: "value"
@@ -46,50 +46,18 @@ export type Element =
   | { readonly type: "flag"; readonly option: string; readonly path: TemplatePath; readonly whenAbsent: boolean }
   | { readonly type: "each"; readonly option?: OptionName; readonly value: ValuePiece }
 
-interface Finding {
-  readonly severity: "error" | "warning"
-  readonly rule: string
-  readonly message: string
-  readonly fix: string
-}
 type CheckedTemplate = { readonly element?: Element; readonly findings: readonly Finding[] }
 
-const unsafe: SchemaFacts = { declared: true, always: false, types: "unknown" }
+const factsOf = (scope: TemplateScope, path: TemplatePath): SchemaFacts | Finding =>
+  path.root === "secrets"
+    ? {
+        severity: "error",
+        rule: "template-secret",
+        message: `\`${pathText(path)}\` would put a secret on a command line`,
+        fix: "name the secret in `auth.state.env`; it reaches the program by its environment",
+      }
+    : factsOfValue(scope, path)
 
-const factsOf = (scope: TemplateScope, path: TemplatePath): SchemaFacts | Finding => {
-  const text = pathText(path)
-  const [head = "", ...rest] = path.keys
-  if (path.root === "secrets") {
-    return {
-      severity: "error",
-      rule: "template-secret",
-      message: `\`${text}\` would put a secret on a command line`,
-      fix: "name the secret in `auth.state.env`; it reaches the program by its environment",
-    }
-  }
-  if (path.root === "context")
-    return scope.contextSchema === undefined ? unsafe : factsAt(scope.contextSchema, path.keys)
-  if (Object.hasOwn(scope.mapping, head)) {
-    const entry = scope.mapping[head]
-    if (entry === undefined || entry.transform !== undefined) return { ...unsafe, always: true }
-    const whole = factsAt(scope.inputs, [entry.from, ...rest])
-    return whole.declared && whole.types !== "unknown"
-      ? whole
-      : factsAt(scope.inputs, [...entry.from.split("."), ...rest])
-  }
-  const renamed = Object.entries(scope.mapping).find(([, entry]) => entry.from === head)
-  if (renamed !== undefined) {
-    return {
-      severity: "error",
-      rule: "template-renamed-input",
-      message: `\`${text}\` is renamed by \`mapping\``,
-      fix: `write \`input.${[renamed[0], ...rest].join(".")}\``,
-    }
-  }
-  return factsAt(scope.inputs, path.keys)
-}
-
-const isFinding = (facts: SchemaFacts | Finding): facts is Finding => "rule" in facts
 const onlyTypes = (facts: SchemaFacts, names: readonly string[]): boolean =>
   facts.types !== "unknown" && facts.types.length > 0 && facts.types.every((type) => names.includes(type))
 const isClosed = (facts: SchemaFacts): boolean =>
@@ -120,12 +88,8 @@ class Checker {
       return undefined
     }
     if (found.declared) return found
-    const where = path.root === "input" ? "`inputs` of the tool" : "the tool's `contextSchema`"
-    return this.error(
-      "template-unknown-value",
-      `\`${pathText(path)}\` is not in ${where}`,
-      "name a declared value, or declare it in the contract",
-    )
+    this.findings.push(unknownValue(path))
+    return undefined
   }
 
   option(filter: Filter): OptionName | undefined {

@@ -11,10 +11,9 @@ import type { Diagnostic, JsonObject, JsonValue } from "../../../manifest/types.
 import type { Failure } from "../../failure.ts"
 import { maxArgumentBytes, maxArgvBytes, maxArgvElements } from "../../invoke/limits.ts"
 import { isObject } from "../../invoke/schema-path.ts"
-import { checkTemplate, type Element, type Piece, type TemplateScope, type ValuePiece } from "./template-check.ts"
+import type { TemplateScope } from "../../invoke/template-scope.ts"
+import { checkTemplate, type Element, type Piece, type ValuePiece } from "./template-check.ts"
 import { parseTemplate, pathText, type TemplatePath } from "../../../manifest/templates/template.ts"
-
-export type { TemplateScope } from "./template-check.ts"
 
 /** Elements in order; those from `positionalFrom` on stand behind a literal `--`. */
 export interface ArgvProgram {

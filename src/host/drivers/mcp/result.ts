@@ -11,7 +11,7 @@ import type { ExtractPath } from "../../../manifest/templates/extract.ts"
 import { shown } from "../../../manifest/values/diagnostics.ts"
 import type { JsonObject, JsonSchema, JsonValue } from "../../../manifest/types.ts"
 import type { Failure, Success } from "../../failure.ts"
-import { extracted } from "../../invoke/extract.ts"
+import { extract as extracted } from "../../invoke/extract.ts"
 import { hostLimits } from "../../limits.ts"
 
 type Block = CallToolResult["content"][number]

@@ -1,15 +1,15 @@
 /**
  * The interpreter that a module is run by, and how it is shown inside.
  *
- * Guarantees: one of the driver's own folder (a virtual environment, a Node beside its packages), or the one that runs
- * this host, or a system program; never one that a link in the driver's folder leads to elsewhere, since showing it would
- * show what lies beside it. One outside the system's folders is shown under a name that says nothing of the host.
+ * Guarantees: one of the driver's own folder (a virtual environment, a Node beside its packages), else the host's or the
+ * operator's; never one that a link in the driver's folder leads to elsewhere, since showing it would show what lies
+ * beside it.
  * Does not: run anything.
  */
-import { existsSync, lstatSync, readdirSync, realpathSync } from "node:fs"
-import { homedir } from "node:os"
+import { existsSync, lstatSync, realpathSync } from "node:fs"
 import { basename, dirname, join, relative, sep } from "node:path"
-import { locateSystemProgram } from "../program.ts"
+import type { OperatorConfig } from "../../config/types.ts"
+import { findNode, findPython } from "../../install/interpreters.ts"
 import type { RunnerLanguage } from "./request.ts"
 
 export interface Interpreter {
@@ -37,8 +37,6 @@ const OWN: Readonly<Record<RunnerLanguage, readonly string[]>> = {
   node: ["node_modules/.bin/node"],
   python: [".venv/bin/python3", "venv/bin/python3", ".venv/bin/python", "venv/bin/python"],
 }
-const INSIDE = "/opt/interpreter"
-const MOST_BESIDE = 64
 
 const isBelow = (path: string, folder: string): boolean => path.startsWith(`${folder}${sep}`)
 const isSystem = (path: string): boolean => isBelow(path, "/usr") || isBelow(path, "/bin")
@@ -75,39 +73,18 @@ const linksTo = (program: string, root: string): Readonly<Record<string, string>
   return Object.fromEntries(found)
 }
 
-/** Is the folder one of programs, and not of somebody's own things? */
-const isProgramFolder = (folder: string): boolean =>
-  basename(folder) === "bin" && dirname(folder) !== homedir() && readdirSync(folder).length <= MOST_BESIDE
-
-/** The Node that runs this host: it is there, and it is one that strips types. */
-const hostNode = (): Interpreter => {
-  const program = realpathSync(process.execPath)
-  const folder = dirname(program)
-  const spawn = {}
-  if (isSystem(program) || !isProgramFolder(folder))
-    return { language: "node", program, inside: program, bundles: {}, spawn }
-  return {
-    language: "node",
-    program,
-    inside: join(INSIDE, basename(program)),
-    bundles: { [folder]: INSIDE },
-    spawn,
-  }
-}
-
 /** `own`: the driver's folders in which it may bring one. */
 export const findInterpreter = (
   language: RunnerLanguage,
   own: readonly ShownFolder[],
-  folders?: readonly string[],
+  config: Pick<OperatorConfig, "interpreters">,
 ): FoundInterpreter => {
   for (const shown of own) {
     const found = ownInterpreter(language, shown)
     if (found !== undefined) return found
   }
-  if (language === "node") return { ok: true, interpreter: hostNode() }
-  const located = locateSystemProgram("python3", folders)
-  if (!located.ok) return { ok: false, reason: located.reason, fix: "install python3" }
-  const { found } = located.program
-  return { ok: true, interpreter: { language, program: found, inside: found, bundles: {}, spawn: {} } }
+  const found = language === "node" ? findNode(config) : findPython(config)
+  if (!found.ok) return found
+  const { program, inside, bundles } = found.value
+  return { ok: true, interpreter: { language, program, inside, bundles, spawn: {} } }
 }

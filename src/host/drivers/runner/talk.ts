@@ -14,7 +14,7 @@ import { RUNNER } from "./limits.ts"
 import type { RunnerRequest } from "./request.ts"
 
 /** An error that the module threw, or that kept it from being run. */
-interface Thrown {
+export interface Thrown {
   /** the error's own name, then those of the classes above it; never empty */
   readonly names: readonly string[]
   readonly message: string

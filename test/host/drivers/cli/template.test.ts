@@ -1,4 +1,5 @@
 import fc from "fast-check"
+import type { TemplateScope } from "../../../../src/host/invoke/template-scope.ts"
 import { describe, expect, it } from "vitest"
 import { maxArgumentBytes, maxArgvBytes, maxArgvElements } from "../../../../src/host/invoke/limits.ts"
 import {
@@ -7,7 +8,6 @@ import {
   compileStdin,
   expandArgv,
   expandStdin,
-  type TemplateScope,
 } from "../../../../src/host/drivers/cli/template.ts"
 import type { JsonObject, JsonSchema } from "../../../../src/manifest/types.ts"
 

@@ -1,0 +1,33 @@
+/** What a driver's kind says of its reach: what it is the driver of, and what a call of one tool gets. Pure. */
+import type { CliSandbox, DriverContract, Implementation } from "../../manifest/types.ts"
+
+/** What makes it this driver and no other: its program, service, package or server. Versions may change, this may not. */
+export const identityOf = ({ body }: DriverContract): readonly unknown[] => {
+  switch (body.kind) {
+    case "cli":
+      return [body.kind, body.cli.bin]
+    case "http":
+      return [body.kind, body.http.base]
+    case "mcp": {
+      const { server, transport } = body.mcp
+      const { kind, ...rest } = server as { readonly kind: string } & Readonly<Record<string, unknown>>
+      return [body.kind, transport, kind, rest["package"], rest["image"], rest["url"], rest["path"]]
+    }
+    case "sdk":
+      return [body.kind, body.sdk.packageManager, body.sdk.package]
+    case "code":
+      return [body.kind, body.as]
+    case "builtin":
+      return [body.kind]
+  }
+}
+
+/** The driver's own narrowing for the tool counted. */
+export const reachFor = (
+  driver: DriverContract,
+  { cli }: Implementation,
+): { readonly egress: readonly string[]; readonly sandbox?: CliSandbox } => {
+  const sandbox = cli?.sandbox ?? (driver.body.kind === "cli" ? driver.body.cli.sandbox : undefined)
+  const egress = (cli?.egress ?? driver.egress).map((each) => each.text)
+  return sandbox === undefined ? { egress } : { egress, sandbox }
+}

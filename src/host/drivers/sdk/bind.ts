@@ -1,0 +1,60 @@
+/**
+ * One entry of an sdk driver against one contract: its templates name what the contract declares, or the entry is refused.
+ *
+ * Guarantees: every value that the arguments name is declared; the signal of an early end, `${context.signal}`, is a value
+ * that no contract has to declare.
+ */
+import type { TemplateTree } from "../../../manifest/templates/template-tree.ts"
+import type { DriverContract, Implementation, SdkArguments, ToolContract } from "../../../manifest/types.ts"
+import { type CheckedTree, checkTree } from "../../invoke/template-tree.ts"
+import type { BoundEntry } from "../kind.ts"
+
+type Keys = readonly (string | number)[]
+
+const isSignal = (tree: TemplateTree): boolean => {
+  if (tree.type !== "text" || tree.parts.length !== 1) return false
+  const [part] = tree.parts
+  return part?.type === "value" && part.path.root === "context" && part.path.keys.join(".") === "signal"
+}
+
+const signalsIn = (tree: TemplateTree, at: Keys): readonly Keys[] => {
+  if (isSignal(tree)) return [at]
+  if (tree.type === "list") return tree.items.flatMap((item, index) => signalsIn(item, [...at, index]))
+  return tree.type === "object" ? tree.entries.flatMap(({ key, value }) => signalsIn(value, [...at, key])) : []
+}
+
+/** Each argument as it stands in the call: by position, or as one object. */
+export const treesOf = (args: SdkArguments): readonly TemplateTree[] => {
+  if (args.style === "input") return []
+  return args.style === "positional" ? args.values : [args.value]
+}
+
+/** Where in the arguments the signal of an early end is wanted. */
+export const signalsOf = (args: SdkArguments): readonly Keys[] =>
+  treesOf(args).flatMap((tree, index) => signalsIn(tree, [index]))
+
+export const bind = (
+  driver: DriverContract,
+  index: number,
+  tool: ToolContract,
+  implementation: Implementation,
+): BoundEntry => {
+  const args = implementation.sdk?.arguments ?? { style: "input" }
+  const scope = {
+    inputs: tool.inputs,
+    mapping: implementation.mapping,
+    ...(tool.contextSchema === undefined ? {} : { contextSchema: tool.contextSchema }),
+  }
+  const place = (i: number): string =>
+    `implements[${index}].metadata.sdk.args_template${args.style === "positional" ? `._${i}` : ""}`
+  const checked = treesOf(args).map((tree, i): CheckedTree => {
+    const found = checkTree(tree, scope, { file: driver.source.file, path: place(i) })
+    const isOurs = ({ rule, message }: { rule: string; message: string }): boolean =>
+      rule === "template-unknown-value" && message.startsWith("`context.signal`")
+    return { ...found, diagnostics: found.diagnostics.filter((diagnostic) => !isOurs(diagnostic)) }
+  })
+  return {
+    binding: { tool, implementation, needs: checked.flatMap(({ needs }) => needs) },
+    diagnostics: checked.flatMap(({ diagnostics }) => diagnostics),
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * Kind sdk (AIP-33): one function of a package, called once for each call in a fresh process inside the sandbox, never in
+ * the host's own.
+ *
+ * Guarantees: what it sees is its module, its interpreter, the workspace by its contract and the hosts that it declares; it
+ * starts nothing else. Arguments are data, filled in by templates that were checked; the function's word is judged like
+ * any program's output.
+ */
+import type { DriverContract, JsonObject, JsonValue, SdkCall, SdkSpec, ToolContract } from "../../../manifest/types.ts"
+import { fillTree, type TreeValues } from "../../invoke/template-tree.ts"
+import type { Answer, DriverKindModule, KindCall, KindCommand, Needs } from "../kind.ts"
+import type { FoundModule } from "../runner/found-module.ts"
+import { type RunnerRequest, shimArgv, shimFiles } from "../runner/request.ts"
+import { talk } from "../runner/talk.ts"
+import { outcomeOf, Parts } from "./answer.ts"
+import { available } from "./available.ts"
+import { bind, signalsOf, treesOf } from "./bind.ts"
+import { packagesOf } from "./module.ts"
+
+const specOf = ({ id, body }: DriverContract): SdkSpec => {
+  if (body.kind !== "sdk") throw new TypeError(`${id} is of kind ${body.kind}, not sdk`)
+  return body.sdk
+}
+const callOf = ({ binding, driver }: KindCall): SdkCall => {
+  const { sdk } = binding.implementation
+  if (sdk === undefined) throw new TypeError(`${driver.key} names no function for ${binding.tool.id}`)
+  return sdk
+}
+
+const moduleOf = ({ driver, module }: KindCall): Answer<FoundModule> =>
+  module === undefined
+    ? {
+        ok: false,
+        code: "tool_unavailable",
+        message: `the module behind ${driver.key} is not there`,
+        details: { driver: driver.key },
+      }
+    : { ok: true, value: module }
+
+/** It declares no paths of its own: it reads the workspace, and its contract says what it writes. */
+const writesOf = ({ mutates }: ToolContract): readonly string[] =>
+  mutates.filter((each) => each.class === "workspace").map(({ scope }) => scope.replace(/^\/+/, "") || "**")
+
+const needs = (call: KindCall): Answer<Needs> => {
+  const found = moduleOf(call)
+  if (!found.ok) return found
+  const { interpreter, bundles } = found.value
+  return {
+    ok: true,
+    value: {
+      executables: {
+        program: interpreter.program,
+        children: false,
+        spawn: interpreter.spawn,
+        bundles: { ...bundles, ...interpreter.bundles },
+      },
+      fs: { read: ["**"], write: writesOf(call.tool), deny: [] },
+      env: { pass: [], set: {} },
+      egress: call.driver.contract.egress,
+      tty: false,
+      privatePipes: true,
+      notes: [],
+    },
+  }
+}
+
+const argumentsFor = (
+  call: KindCall,
+  sdk: SdkCall,
+): Answer<Pick<Extract<RunnerRequest, { do: "call" }>, "args" | "named">> => {
+  if (sdk.arguments.style === "input") return { ok: true, value: { args: [call.input] } }
+  const values: TreeValues = { input: call.input, context: call.context, secret: () => undefined }
+  const args: JsonValue[] = []
+  for (const tree of treesOf(sdk.arguments)) {
+    const filled = fillTree(tree, values)
+    if (!filled.ok) return filled
+    args.push(filled.value ?? null)
+  }
+  const [first] = args
+  const byName = sdk.arguments.style === "object" && specOf(call.driver.contract).importStyle === "python"
+  return { ok: true, value: byName ? { args: [], named: first as JsonObject } : { args } }
+}
+
+/** Python takes them by name, so that they stand one level higher than in the one object that Node gets. */
+const signalPaths = (sdk: SdkCall, byName: boolean): readonly (readonly (string | number)[])[] =>
+  signalsOf(sdk.arguments).map((path) => (byName ? path.slice(1) : path))
+
+const clientFor = (call: KindCall): Answer<{ readonly with?: JsonObject }> => {
+  const { clientOptions } = specOf(call.driver.contract)
+  if (clientOptions === undefined) return { ok: true, value: {} }
+  const filled = fillTree(clientOptions, { input: {}, context: {}, secret: () => undefined })
+  return filled.ok ? { ok: true, value: { with: (filled.value ?? {}) as JsonObject } } : filled
+}
+
+const command = (call: KindCall): Answer<KindCommand> => {
+  const found = moduleOf(call)
+  if (!found.ok) return found
+  const sdk = callOf(call)
+  const args = argumentsFor(call, sdk)
+  if (!args.ok) return args
+  const client = clientFor(call)
+  if (!client.ok) return client
+  const { interpreter, module } = found.value
+  const request: RunnerRequest = {
+    do: "call",
+    module,
+    ref: sdk.functionRef,
+    client: client.value,
+    ...args.value,
+    signals: signalPaths(sdk, args.value.named !== undefined),
+    ...(sdk.streaming === undefined ? {} : { streaming: sdk.streaming.mode }),
+  }
+  const { key, contract } = call.driver
+  const asked = { key, tool: call.tool, auth: contract.auth, sdk }
+  return {
+    ok: true,
+    value: {
+      run: "conversation",
+      argv: shimArgv(interpreter.language, interpreter.inside),
+      files: shimFiles(interpreter.language),
+      converse: async (session) => {
+        const parts = new Parts(asked, session.tell)
+        return outcomeOf(asked, await talk({ session, request, onEvent: parts.add }), parts)
+      },
+    },
+  }
+}
+
+export const sdkKind: DriverKindModule = {
+  kind: "sdk",
+  bringsTransforms: false,
+  bind,
+  unenforceable: () => undefined,
+  available: (driver, here) => available(driver, specOf(driver), here),
+  packages: (driver) => packagesOf(driver, specOf(driver)),
+  needs,
+  command,
+  outline: (call) => [specOf(call.driver.contract).package, callOf(call).functionRef.join(".")],
+  evidence: (call) => {
+    const { package: name, packageManager, importStyle } = specOf(call.driver.contract)
+    const { version } = call.module ?? {}
+    return {
+      package: name,
+      package_manager: packageManager,
+      ...(version === undefined ? {} : { package_version: version }),
+      import_style: importStyle,
+      function_ref: callOf(call).functionRef.join("."),
+    }
+  },
+}
