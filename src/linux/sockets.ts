@@ -58,6 +58,22 @@ export const attachSocketFilter = (fd: number, program: Uint8Array): void => {
 }
 export const sendto = (fd: number, data: Uint8Array, address: Uint8Array): number =>
   call("sendto", "", fd, data, data.length, 0, address, address.length)
+/** Those of the descriptors that have something to be read, an error included; does not wait. */
+export const readable = (descriptors: readonly number[]): ReadonlySet<number> => {
+  const POLLIN = 1
+  const size = 8
+  const waits = Buffer.alloc(size * descriptors.length)
+  for (const [index, fd] of descriptors.entries()) {
+    waits.writeInt32LE(fd, index * size)
+    waits.writeInt16LE(POLLIN, index * size + 4)
+  }
+  const poll = foreign("poll", (libc) => libc.func("int poll(_Inout_ void *waits, ulong count, int timeout)"))
+  const found = poll(waits, descriptors.length, 0)
+  // One that was interrupted says nothing of any.
+  if (found < 0) return new Set(descriptors)
+  return new Set(found === 0 ? [] : descriptors.filter((_, index) => waits.readInt16LE(index * size + 6) !== 0))
+}
+
 export const recv = (fd: number, length: number): Buffer => {
   const buffer = Buffer.alloc(length)
   return buffer.subarray(0, call("recv", "", fd, buffer, length, 0))

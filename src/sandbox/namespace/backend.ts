@@ -13,6 +13,7 @@ import { LauncherEnded, LauncherGone } from "./conversation.ts"
 import { examineControls } from "./examine.ts"
 import { launch, type Launched } from "./launch.ts"
 import { LAUNCHER } from "./limits.ts"
+import { letGo } from "./let-go.ts"
 import { Prepared } from "./prepared.ts"
 import type { PrepareAnswer, Refusal } from "./protocol.ts"
 import { endedFix } from "./trouble.ts"
@@ -69,10 +70,18 @@ class NamespaceBackend implements SandboxBackend {
   async #prepare(launched: Launched, shape: SandboxShape): Promise<PreparedSandbox | Unavailable> {
     try {
       const answer = (await launched.ask({ op: "prepare", shape })) as PrepareAnswer | Refusal
-      return answer.ok ? new Prepared(launched, answer, shape, this.#transactions) : answer
+      return answer.ok ? await this.#takenOver(launched, answer, shape) : answer
     } catch (error) {
       if (!(error instanceof LauncherEnded) && !(error instanceof LauncherGone)) throw error
       return { ok: false, control: "launcher", message: error.message, fix: endedFix }
+    }
+  }
+  async #takenOver(launched: Launched, answer: PrepareAnswer, shape: SandboxShape): Promise<PreparedSandbox> {
+    try {
+      return new Prepared(launched, answer, shape, this.#transactions)
+    } catch (error) {
+      await letGo(launched, answer.sandbox)
+      throw error
     }
   }
   recover(workspace: string | FolderIdentity, cancel?: AbortSignal): Promise<void> {

@@ -18,29 +18,17 @@ import { holdUsers } from "../identities.ts"
 import { removeGroups } from "../process/cgroup.ts"
 import { Conversation, LauncherEnded, LauncherGone } from "./conversation.ts"
 import { LAUNCHER } from "./limits.ts"
+import type { ListenerRole } from "../network/listeners.ts"
 import { mountBase } from "./mount-base.ts"
-import { processorTime, watchProgress } from "./progress.ts"
+import { onlyChildOf, processorTime, watchProgress } from "./progress.ts"
 import { makeRoomForGroups } from "../process/own-group.ts"
-import type {
-  Answer,
-  HandleRole,
-  LauncherFacts,
-  LauncherMessage,
-  LauncherOptions,
-  Refusal,
-  Request,
-} from "./protocol.ts"
+import type { Answer, LauncherFacts, LauncherMessage, LauncherOptions, Refusal, Request } from "./protocol.ts"
 import { ownSession } from "./bwrap-arguments.ts"
 import { bwrapPath } from "./sealed-run.ts"
 import { killedTooSoon, launcherEnded, namespaceTrouble } from "./trouble.ts"
 
-/** A pipe of the program's streams as Node passes it on: not read from until it is made a stream. */
-interface PipeHandle {
-  close(): void
-  unref(): void
-}
-export type Handle = Server | UdpSocket | PipeHandle
-export type Handles = Map<HandleRole, Handle>
+export type Handle = Server | UdpSocket
+export type Handles = Map<ListenerRole, Handle>
 
 const needed: readonly { readonly path: string; readonly from: string }[] = [
   { path: bwrapPath, from: "bubblewrap" },
@@ -51,7 +39,10 @@ const needed: readonly { readonly path: string; readonly from: string }[] = [
 
 export interface Launched {
   readonly facts: LauncherFacts
+  /** of the process that was started, which waits for the launcher and ends with it */
   readonly pid: number
+  /** of the launcher itself, as this process sees it */
+  readonly ownPid: number
   /** `started` is called when a run has begun, before its answer */
   ask(request: Request, started?: () => void): Promise<Answer>
   /** what was handed over for a parked process, taken once */
@@ -255,9 +246,11 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
     return first
   }
   keepAwake(false)
+  const pid = child.pid as number
   return {
     facts: first,
-    pid: child.pid as number,
+    pid,
+    ownPid: onlyChildOf(pid),
     ask: async (request, started) => {
       if (ended || hung || !child.connected)
         throw new LauncherGone(hung ? "the sandbox launcher hung and is gone" : launcherEnded(endedBy, stderr))

@@ -3,19 +3,19 @@
  *
  * It runs as pid 1 of a pid namespace with a private mount namespace and an empty network namespace; root in them,
  * and nobody special outside. When it dies the kernel ends every sandbox and drops every mount, so a host that is
- * killed leaves nothing behind. It has no network at all: listeners made for a call, and the program's streams, are
- * handed to the host, so that no byte of theirs passes through here.
+ * killed leaves nothing behind. It has no network at all: listeners made for a call are handed to the host, which opens
+ * the program's streams too, so that no byte of theirs passes through here.
  * Assumes: started by `launch.ts` with an IPC channel.
  */
 import type { Socket as UdpSocket } from "node:dgram"
-import type { Server, Socket } from "node:net"
+import type { Server } from "node:net"
 import { closeOnExecFrom, prlimit, RLIMIT, SyscallError } from "../../linux/syscalls.ts"
 import type { HeldCommit, HeldCommitResult } from "../layers/held.ts"
 import { settle } from "../layers/settling.ts"
 import type { Answer, LauncherMessage, LauncherOptions, RequestMessage } from "./protocol.ts"
 import { Sandboxes } from "./sandboxes.ts"
 
-const send = (message: LauncherMessage, handle?: Server | UdpSocket | Socket): Promise<void> =>
+const send = (message: LauncherMessage, handle?: Server | UdpSocket): Promise<void> =>
   new Promise((resolve, reject) => {
     const done = (error: Error | null): void => (error === null || error === undefined ? resolve() : reject(error))
     if (handle === undefined) process.send?.(message, undefined, {}, done)

@@ -6,7 +6,6 @@
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { closeSync, fchownSync } from "node:fs"
-import { Socket } from "node:net"
 import type { Readable, Writable } from "node:stream"
 import { makePipe } from "../../linux/syscalls.ts"
 import type { Identity } from "../layers/overlay.ts"
@@ -30,8 +29,10 @@ export interface ParkedProcess {
   readonly process: ChildProcess
   readonly pid: number
   readonly script: Writable
-  /** the host's ends of the program's streams, until they are handed over */
-  readonly streams: ReadonlyMap<StreamRole, Socket>
+  /** our descriptors of the host's ends of the program's streams, until the host has them */
+  readonly streams: Readonly<Record<StreamRole, number>>
+  /** The host has opened what it wants: what is kept here would keep its program's input from ending. */
+  closeStreams(): void
   readonly arguments: Writable
   readonly status: Readable
   readonly block: Writable
@@ -51,8 +52,9 @@ interface ParkOptions {
 
 interface Stream {
   readonly inside: number
-  readonly outside: Socket
+  readonly outside: number
 }
+const roles = ["stdin", "stdout", "stderr", "toTool", "fromTool"] as const satisfies readonly StreamRole[]
 
 /**
  * One of the tool's streams as a real pipe: unlike the socket pairs that Node makes, it can be opened again as
@@ -61,18 +63,19 @@ interface Stream {
 const openStream = (toolReads: boolean, identity: Identity | undefined): Stream => {
   const { read, write } = makePipe()
   if (identity !== undefined) fchownSync(read, identity.uid, identity.gid)
-  // Neither read nor written here: it is handed to the host as it is.
-  const outside = new Socket({ fd: toolReads ? write : read, readable: false, writable: false })
-  return { inside: toolReads ? read : write, outside }
+  return toolReads ? { inside: read, outside: write } : { inside: write, outside: read }
 }
 
 export const parkProcess = async (options: ParkOptions): Promise<ParkedProcess> => {
   const group = options.groups.version === "none" ? undefined : options.groups.create(options.name)
   const opened = new Map<StreamRole, Stream>()
-  const closeAll = (): void => opened.forEach(({ outside }) => outside.destroy())
+  let held = true
+  const closeStreams = (): void => {
+    if (held) for (const { outside } of opened.values()) closeSync(outside)
+    held = false
+  }
   try {
-    for (const role of ["stdin", "stdout", "stderr", "to-tool", "from-tool"] as const)
-      opened.set(role, openStream(role === "stdin" || role === "to-tool", options.identity))
+    for (const role of roles) opened.set(role, openStream(role === "stdin" || role === "toTool", options.identity))
     const inside = (role: StreamRole): number => (opened.get(role) as Stream).inside
     const { child, network } = createNetwork(options.homeNetwork, (made) => ({
       network: made,
@@ -83,8 +86,8 @@ export const parkProcess = async (options: ParkOptions): Promise<ParkedProcess> 
           "pipe",
           inside("stdout"),
           inside("stderr"),
-          inside("to-tool"),
-          inside("from-tool"),
+          inside("toTool"),
+          inside("fromTool"),
           inside("stdin"),
           "pipe",
           "pipe",
@@ -112,7 +115,10 @@ export const parkProcess = async (options: ParkOptions): Promise<ParkedProcess> 
       process: child,
       pid: child.pid,
       script: pipe(0) as Writable,
-      streams: new Map(Array.from(opened, ([role, { outside }]) => [role, outside])),
+      streams: Object.fromEntries(
+        Array.from(opened, ([role, { outside }]) => [role, outside]),
+      ) as ParkedProcess["streams"],
+      closeStreams,
       arguments: pipe(descriptor.arguments) as Writable,
       status: pipe(descriptor.status) as Readable,
       block: pipe(descriptor.block) as Writable,
@@ -125,7 +131,7 @@ export const parkProcess = async (options: ParkOptions): Promise<ParkedProcess> 
         disposed = true
         if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL")
         for (const stream of child.stdio) stream?.destroy()
-        closeAll()
+        closeStreams()
         network.close()
         void exited.catch(() => undefined).then(() => group?.remove())
       },
@@ -139,7 +145,7 @@ export const parkProcess = async (options: ParkOptions): Promise<ParkedProcess> 
     return parkedProcess
   } catch (error) {
     group?.remove()
-    closeAll()
+    closeStreams()
     throw error
   } finally {
     for (const { inside } of opened.values()) closeSync(inside)

@@ -5,27 +5,24 @@
  * only a parked process made for the call itself speaks for the machine. What a parked process holds is let go of with it.
  */
 import type { Socket as UdpSocket } from "node:dgram"
-import type { Server, Socket } from "node:net"
+import type { Server } from "node:net"
 import type { Lease, Users } from "../identities.ts"
 import { type ListenerRole, offerListeners, usualRoles } from "../network/listeners.ts"
 import type { Groups } from "../process/cgroup.ts"
 import { PARKED } from "./limits.ts"
-import type { HandleRole, StreamRole } from "./protocol.ts"
 import { type ParkedProcess, parkProcess } from "./parked-process.ts"
 
-export type HandOver = (parkedProcess: number, role: HandleRole, handle: Server | UdpSocket | Socket) => Promise<void>
+export type HandOver = (parkedProcess: number, role: ListenerRole, handle: Server | UdpSocket) => Promise<void>
 
-/** A parked process, and which of its handles the host has already. */
+/** A parked process, and which of its listeners the host has already. */
 export interface OfferedProcess extends Disposable {
   readonly parkedProcess: ParkedProcess
   readonly number: number
   /** as root: the user that it runs as */
   readonly lease: Lease | undefined
   /** Hand over what was not handed over yet. */
-  offer(listeners: readonly ListenerRole[], streams: readonly StreamRole[]): Promise<void>
+  offer(listeners: readonly ListenerRole[]): Promise<void>
 }
-
-const usualStreams: readonly StreamRole[] = ["stdin", "stdout", "stderr"]
 
 export interface ParkedProcessesOptions {
   readonly groups: Groups
@@ -36,12 +33,11 @@ export interface ParkedProcessesOptions {
   readonly gone: (parkedProcess: number) => void
 }
 
-/** A pipe as what Node passes between processes as it is; a socket would be read from at the other side at once. */
-const pipeOf = (stream: Socket): Socket => (stream as unknown as { readonly _handle: Socket })._handle
-
 export class ParkedProcesses {
   readonly #options: ParkedProcessesOptions
   readonly #parked: Promise<OfferedProcess | undefined>[] = []
+  /** What the next call will want is taken to be what the last one wanted: handing a listener over costs both sides. */
+  #expected: readonly ListenerRole[] = usualRoles
   #serial = 0
   constructor(options: ParkedProcessesOptions) {
     this.#options = options
@@ -49,10 +45,11 @@ export class ParkedProcesses {
 
   /** Bring the number of ready parked processes up to what is kept. */
   park(): void {
-    while (this.#parked.length < PARKED.ready) this.#parked.push(this.#make(usualRoles).catch(() => undefined))
+    while (this.#parked.length < PARKED.ready) this.#parked.push(this.#make(this.#expected).catch(() => undefined))
   }
 
-  async take(listeners: readonly ListenerRole[], streams: readonly StreamRole[]): Promise<OfferedProcess> {
+  async take(listeners: readonly ListenerRole[]): Promise<OfferedProcess> {
+    this.#expected = listeners
     for (;;) {
       const ready = this.#parked.shift()
       const offered = ready === undefined ? await this.#make(listeners) : await ready
@@ -64,7 +61,7 @@ export class ParkedProcesses {
         continue
       }
       try {
-        await offered.offer(listeners, streams)
+        await offered.offer(listeners)
         return offered
       } catch (error) {
         this.#drop(offered)
@@ -90,24 +87,17 @@ export class ParkedProcesses {
       lease?.release()
       throw error
     }
-    const had = new Set<HandleRole>()
+    const had = new Set<ListenerRole>()
     const offered: OfferedProcess = {
       parkedProcess,
       number,
       lease,
-      async offer(wantedListeners, wantedStreams) {
-        const lacking = <Role extends HandleRole>(wanted: readonly Role[]): Role[] =>
-          wanted.filter((role) => !had.has(role))
-        await offerListeners(parkedProcess.network, lacking(wantedListeners), async (role, handle) => {
+      async offer(wanted) {
+        const lacking = wanted.filter((role) => !had.has(role))
+        await offerListeners(parkedProcess.network, lacking, async (role, handle) => {
           await handOver(number, role, handle)
           had.add(role)
         })
-        for (const role of lacking(wantedStreams)) {
-          const stream = parkedProcess.streams.get(role) as Socket
-          await handOver(number, role, pipeOf(stream))
-          stream.destroy()
-          had.add(role)
-        }
       },
       [Symbol.dispose]() {
         parkedProcess.dispose()
@@ -115,7 +105,7 @@ export class ParkedProcesses {
       },
     }
     try {
-      await offered.offer(listeners, usualStreams)
+      await offered.offer(listeners)
       return offered
     } catch (error) {
       this.#drop(offered)

@@ -14,8 +14,8 @@ import { cancelledWhile } from "../set-up.ts"
 import { workspaceOf } from "../workspace.ts"
 import type { Handle, Handles, Launched } from "./launch.ts"
 import { letGo } from "./let-go.ts"
-import type { PrepareAnswer, StreamRole } from "./protocol.ts"
-import { startRun } from "./running.ts"
+import type { PrepareAnswer } from "./protocol.ts"
+import { openStreams, type ProgramStreams, startRun } from "./running.ts"
 
 const channelOf = ({ network }: SandboxShape, handles: Handles): Channel | "none" => {
   if (network === "none") return "none"
@@ -42,27 +42,29 @@ export class Prepared implements PreparedSandbox {
   readonly channel: Channel | "none"
   readonly #launched: Launched
   readonly #sandbox: number
-  readonly #shape: SandboxShape
   readonly #listeners: Handle[] = []
-  readonly #streams: Handles = new Map()
+  readonly #streams: ProgramStreams
   readonly #transactions: Transactions
   #used = false
   constructor(
     launched: Launched,
-    { sandbox, parkedProcess }: PrepareAnswer,
+    { sandbox, parkedProcess, streams }: PrepareAnswer,
     shape: SandboxShape,
     transactions: Transactions,
   ) {
     this.#launched = launched
     this.#sandbox = sandbox
-    this.#shape = shape
     this.#transactions = transactions
     const handles = launched.handles(parkedProcess)
+    try {
+      this.#streams = openStreams(launched.ownPid, streams, shape.privatePipes)
+    } catch (error) {
+      handles.forEach(closeQuietly)
+      throw error
+    }
     const listeners = new Set<string>(rolesOf(shape.network))
-    const streams = new Set<string>(["stdin", "stdout", "stderr", "to-tool", "from-tool"] satisfies StreamRole[])
     for (const [role, handle] of handles) {
-      if (streams.has(role)) this.#streams.set(role, handle)
-      else if (listeners.has(role)) this.#listeners.push(handle)
+      if (listeners.has(role)) this.#listeners.push(handle)
       else closeQuietly(handle)
     }
     this.channel = channelOf(shape, handles)
@@ -88,9 +90,8 @@ export class Prepared implements PreparedSandbox {
           transactions,
           ...(terminal === undefined ? {} : { terminal: terminal.slave }),
         },
-        handles: this.#streams,
+        streams: this.#streams,
         terminal,
-        privatePipes: this.#shape.privatePipes,
         cancel,
         ended: () => this.#listeners.forEach(closeQuietly),
       })
@@ -102,7 +103,8 @@ export class Prepared implements PreparedSandbox {
     }
   }
   async #release(): Promise<void> {
-    for (const handle of [...this.#listeners, ...this.#streams.values()]) closeQuietly(handle)
+    for (const handle of this.#listeners) closeQuietly(handle)
+    for (const stream of Object.values(this.#streams)) stream.destroy()
     await letGo(this.#launched, this.#sandbox)
   }
   async [Symbol.asyncDispose](): Promise<void> {

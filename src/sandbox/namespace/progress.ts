@@ -18,6 +18,23 @@ const childrenOf = (pid: number): number[] => {
   }
 }
 
+const parentOf = (pid: number): number | undefined => {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1")
+    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1])
+  } catch {
+    return undefined
+  }
+}
+
+/** The one process that this one started and waits for; itself where there is none to be seen. */
+export const onlyChildOf = (pid: number): number => {
+  const [listed] = childrenOf(pid)
+  if (listed !== undefined) return listed
+  const numbers = readdirSync("/proc").map(Number).filter(Number.isInteger)
+  return numbers.find((other) => parentOf(other) === pid) ?? pid
+}
+
 /** In clock ticks: the process, what it waited for, and those that it started and their like. */
 export const processorTime = (pid: number): number => {
   let own: number

@@ -2,8 +2,8 @@
  * What the host and its launcher say to each other, over the launcher's IPC channel.
  *
  * The launcher is one process in namespaces of its own that mounts, starts and watches sandboxes. Requests carry
- * an id and get exactly one answer; `run` is told to have started before that. Listeners and the program's streams
- * travel as handles in messages of their own, before the answer that they belong to.
+ * an id and get exactly one answer; `run` is told to have started before that. Listeners travel as handles in messages
+ * of their own, before the answer that they belong to; the program's streams are named by descriptor, and opened there.
  */
 import type { CommitResult, Denial, Ending, ExitedSandbox, Job, SandboxShape } from "../backend.ts"
 import type { WriteSet } from "../effects/types.ts"
@@ -51,8 +51,10 @@ export interface Refusal {
 export interface PrepareAnswer {
   readonly ok: true
   readonly sandbox: number
-  /** the parked process that its handles were handed over under */
+  /** the parked process that its listeners were handed over under */
   readonly parkedProcess: number
+  /** the launcher's descriptors of our ends of the program's streams, open until it is asked to run or let go */
+  readonly streams: Readonly<Record<StreamRole, number>>
 }
 export interface RunAnswer {
   readonly ok: true
@@ -72,13 +74,12 @@ export type Answer =
   | Refusal
   | { readonly ok: true }
 
-/** The host's ends of the program's streams. */
-export type StreamRole = "stdin" | "stdout" | "stderr" | "to-tool" | "from-tool"
-export type HandleRole = ListenerRole | StreamRole
+/** The program's streams, by the host's ends. */
+export type StreamRole = "stdin" | "stdout" | "stderr" | "toTool" | "fromTool"
 export type LauncherMessage =
   | { readonly kind: "ready"; readonly facts: LauncherFacts }
   | { readonly kind: "failed"; readonly refusal: Refusal }
-  | { readonly kind: "handle"; readonly parkedProcess: number; readonly role: HandleRole }
+  | { readonly kind: "handle"; readonly parkedProcess: number; readonly role: ListenerRole }
   /** no call gets this parked process: its handles are of no use */
   | { readonly kind: "gone"; readonly parkedProcess: number }
   | { readonly kind: "started"; readonly id: number }

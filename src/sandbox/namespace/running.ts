@@ -5,36 +5,45 @@
  * A run that was told to stop ends for its caller also where the launcher hangs: its processes then count as not seen to
  * end, so that nothing they wrote is used.
  */
-import { Socket } from "node:net"
+import type { Socket } from "node:net"
 import type { Ending, RunningSandbox, Unavailable } from "../backend.ts"
 import { RunningProgram } from "../process/running-program.ts"
 import type { Terminal } from "../process/terminal.ts"
 import { waitFor } from "../set-up.ts"
 import { LauncherEnded, LauncherGone } from "./conversation.ts"
 import { Exited } from "./exited.ts"
-import type { Handles, Launched } from "./launch.ts"
+import { openPipeStreams } from "../process/pipe-streams.ts"
+import type { Launched } from "./launch.ts"
 import { LAUNCHER } from "./limits.ts"
-import type { Refusal, Request, RunAnswer, StreamRole } from "./protocol.ts"
+import type { PrepareAnswer, Refusal, Request, RunAnswer } from "./protocol.ts"
 
-const streamOf = (handles: Handles, role: StreamRole): Socket => {
-  const writable = role === "stdin" || role === "to-tool"
-  // Not read before somebody wants it: a stream that nobody listens to yet must not end unheard.
-  const options = { handle: handles.get(role), readable: !writable, writable, manualStart: true }
-  const stream = new Socket(options as ConstructorParameters<typeof Socket>[0])
-  // A program that closed its end, or is gone, is no error of ours.
-  stream.on("error", () => undefined)
-  // While it was parked it was no reason to stay alive.
-  stream.ref()
-  return stream
+/** Our ends of the program's streams; the private ones where the sandbox was made with them. */
+export interface ProgramStreams {
+  readonly stdin: Socket
+  readonly stdout: Socket
+  readonly stderr: Socket
+  readonly toTool?: Socket
+  readonly fromTool?: Socket
+}
+
+/** While the launcher, process `pid`, holds them under these numbers. */
+export const openStreams = (pid: number, fds: PrepareAnswer["streams"], privatePipes: boolean): ProgramStreams => {
+  const usual = {
+    stdin: { fd: fds.stdin, writable: true },
+    stdout: { fd: fds.stdout, writable: false },
+    stderr: { fd: fds.stderr, writable: false },
+  }
+  if (!privatePipes) return openPipeStreams(pid, usual)
+  const own = { toTool: { fd: fds.toTool, writable: true }, fromTool: { fd: fds.fromTool, writable: false } }
+  return openPipeStreams(pid, { ...usual, ...own })
 }
 
 type RunRequest = Extract<Request, { op: "run" }>
 interface RunningOptions {
   readonly launched: Launched
   readonly request: RunRequest
-  readonly handles: Handles
+  readonly streams: ProgramStreams
   readonly terminal: Terminal | undefined
-  readonly privatePipes: boolean
   readonly cancel: AbortSignal
   /** the run is over; its layer is not */
   readonly ended: () => void
@@ -89,13 +98,13 @@ const askRun = ({ launched, request }: RunningOptions): AskedRun => {
 }
 
 const running = (options: RunningOptions, { answered, stop }: AskedRun): RunningProgram => {
-  const { handles, launched, request } = options
+  const { launched, request } = options
+  const { stdin, stdout, stderr, toTool, fromTool } = options.streams
   const { sandbox } = request
-  const stream = (role: StreamRole): Socket => streamOf(handles, role)
   let settled = true
   return new RunningProgram({
-    streams: { stdin: stream("stdin"), stdout: stream("stdout"), stderr: stream("stderr") },
-    pipes: options.privatePipes ? { toTool: stream("to-tool"), fromTool: stream("from-tool") } : undefined,
+    streams: { stdin, stdout, stderr },
+    pipes: toTool === undefined || fromTool === undefined ? undefined : { toTool, fromTool },
     terminal: options.terminal,
     cancel: options.cancel,
     exited: answered

@@ -76,10 +76,7 @@ export class Sandboxes {
         fix: "check that the program and its folder exist and are readable",
       }
     }
-    const offered = await this.#parkedProcesses.take(
-      rolesOf(shape.network),
-      shape.privatePipes ? ["to-tool", "from-tool"] : [],
-    )
+    const offered = await this.#parkedProcesses.take(rolesOf(shape.network))
     // Not now: making the next parked process would hold up the call that took this one.
     setTimeout(() => this.park(), PARKED.refillMs)
     try {
@@ -91,7 +88,7 @@ export class Sandboxes {
     this.#serial += 1
     const id = this.#serial
     this.#sandboxes.set(id, { id, offered, shape, root, cancel: new AbortController() })
-    return { ok: true, sandbox: id, parkedProcess: offered.number }
+    return { ok: true, sandbox: id, parkedProcess: offered.number, streams: offered.parkedProcess.streams }
   }
 
   async run(request: RunRequest, started: () => void): Promise<RunAnswer | Refusal> {
@@ -118,6 +115,7 @@ export class Sandboxes {
   async #run(sandbox: Sandbox, request: RunRequest, started: () => void): Promise<RunAnswer> {
     const { job, terminal } = request
     const { offered, shape, cancel } = sandbox
+    offered.parkedProcess.closeStreams()
     const { base, layers: place, owners, blank, filters } = this.#premises
     const identity = offered.lease?.identity
     this.#serial += 1

@@ -14,6 +14,7 @@ import {
   AF_INET6,
   attachSocketFilter,
   droppedBy,
+  readable,
   recv,
   recvmsg,
   SOCK_CLOEXEC,
@@ -128,7 +129,8 @@ export const openTaps = (ipv6: boolean): Taps => {
     else unnamed += 1
   }
   const drain = (): void => {
-    for (const { tap, read } of taps) {
+    const waiting = readable(taps.map(({ tap }) => tap))
+    for (const { tap, read } of taps.filter((each) => waiting.has(each.tap))) {
       for (let turn = 0; turn < TAPS.perTurn; turn += 1) {
         try {
           const attempt = read(tap)

@@ -8,9 +8,10 @@
  */
 import { existsSync, lstatSync, readlinkSync, realpathSync, symlinkSync } from "node:fs"
 import { basename, dirname, isAbsolute, join, resolve } from "node:path"
-import { copyFile, makeFile, makeFolders } from "../exact-modes.ts"
+import { makeFile, makeFolders } from "../exact-modes.ts"
 import type { Executables } from "../backend.ts"
 import { mountOverlay } from "../layers/mount-overlay.ts"
+import { placeConfiguration } from "./configuration.ts"
 import { MNT_DETACH, MS, mount, SyscallError, umount } from "../../linux/syscalls.ts"
 
 /** Folders whose whole content is shown. */
@@ -26,47 +27,6 @@ const libraries = [
 /** Folders of which only the listed programs are shown. */
 const programFolders = ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/usr/games"]
 const topLevel = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"]
-/** Configuration that programs need and that says nothing about this machine's users or services. */
-const configuration = [
-  "alternatives",
-  "fonts",
-  "ImageMagick-6",
-  "ImageMagick-7",
-  "java-11-openjdk",
-  "java-17-openjdk",
-  "java-21-openjdk",
-  "ld.so.cache",
-  "ld.so.conf",
-  "ld.so.conf.d",
-  "localtime",
-  "timezone",
-  "locale.alias",
-  "magic",
-  "magic.mime",
-  "mime.types",
-  "os-release",
-  "debian_version",
-  "perl",
-  "protocols",
-  "python3",
-  "python3.9",
-  "python3.10",
-  "python3.11",
-  "python3.12",
-  "python3.13",
-  "rpc",
-  "services",
-  "ssl/certs",
-  "ssl/openssl.cnf",
-  "ca-certificates.conf",
-  "terminfo",
-  "xml",
-  "sgml",
-  "gai.conf",
-  "ethertypes",
-  "netconfig",
-  "crypto-policies",
-]
 const written: Readonly<Record<string, string>> = {
   passwd:
     "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\ntool:x:1000:1000:tool:/home/tool:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
@@ -130,17 +90,7 @@ const showConfiguration = (root: string): void => {
   const etc = join(root, "etc")
   makeDir(etc)
   for (const [name, text] of Object.entries(written)) makeFile(join(etc, name), text)
-  for (const name of configuration) {
-    const source = join("/etc", name)
-    if (!existsSync(source)) continue
-    const target = join(etc, name)
-    makeDir(dirname(target))
-    const real = realpathSync(source)
-    if (lstatSync(real).isDirectory()) {
-      makeDir(target)
-      bindReadOnly(real, target)
-    } else copyFile(real, target)
-  }
+  placeConfiguration(etc, bindReadOnly)
 }
 
 /** Show one program under every name that leads to it, and the file itself where it lies. */

@@ -1,16 +1,16 @@
 /**
  * The views of the root that are kept mounted, one per set of programs, in the order of their last use.
  *
- * Guarantees: a program that was replaced by an upgrade gets a new view; the number is bounded, and one that a
+ * Guarantees: a program that was replaced by an upgrade gets a new view, and so does configuration that was copied; the number is bounded, and one that a
  * waiting sandbox needs is never dropped.
  */
 import { mkdirSync, rmdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type { Executables } from "../backend.ts"
 import { MNT_DETACH, MS, mount, umount } from "../../linux/syscalls.ts"
+import { configurationEdition } from "./configuration.ts"
+import { KEPT_VIEWS } from "./limits.ts"
 import { buildRootView } from "./root-view.ts"
-
-const keptViews = 64
 
 export class RootViews {
   readonly #folder: string
@@ -26,7 +26,7 @@ export class RootViews {
     const editions = [executables.program, ...Object.values(executables.spawn)].map(
       (path) => statSync(path, { throwIfNoEntry: false })?.ctimeMs,
     )
-    const key = JSON.stringify([executables, editions])
+    const key = JSON.stringify([executables, editions, configurationEdition()])
     const known = this.#views.get(key)
     if (known !== undefined) {
       this.#views.delete(key)
@@ -55,7 +55,7 @@ export class RootViews {
 
   #dropOld(needed: ReadonlySet<string>): void {
     for (const [key, view] of this.#views) {
-      if (this.#views.size < keptViews) return
+      if (this.#views.size < KEPT_VIEWS) return
       if (needed.has(view)) continue
       this.#views.delete(key)
       this.#remove(view)

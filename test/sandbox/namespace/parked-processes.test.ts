@@ -34,7 +34,7 @@ describeNeeding("parked processes that are kept ready", noRoot, () => {
       if (parkedProcess <= 2) throw new Error("the host did not take it")
     })
     parkedProcesses.park()
-    const offered = await parkedProcesses.take([], [])
+    const offered = await parkedProcesses.take([])
     taken.push(offered)
     expect(offered.number).toBe(3)
     expect(gone).toEqual([1, 2])
@@ -50,12 +50,12 @@ describeNeeding("parked processes that are kept ready", noRoot, () => {
         .map(({ pid }) => pid)
         .filter((pid) => commandOf(pid) === "/bin/sh\0-s\0")
     parkedProcesses.park()
-    const handles = usualRoles.length + 3
+    const handles = usualRoles.length
     await until(() => handed.get(1) === handles && handed.get(2) === handles, "two parked processes wait")
     const waiting = parkedShells()
     for (const pid of waiting) process.kill(pid, "SIGKILL")
     await until(() => !waiting.some((pid) => existsSync(`/proc/${pid}`)), "they are gone, and that was noticed")
-    const offered = await parkedProcesses.take([], [])
+    const offered = await parkedProcesses.take([])
     taken.push(offered)
     expect(offered.number).toBe(3)
     expect(gone).toEqual([1, 2])

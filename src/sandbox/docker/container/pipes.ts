@@ -9,10 +9,11 @@
  */
 import { closeSync, constants, openSync, readSync } from "node:fs"
 import { chownSync } from "node:fs"
-import { Socket } from "node:net"
+import type { Socket } from "node:net"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import koffi from "koffi"
+import { openPipeStreams, streamOf } from "../../process/pipe-streams.ts"
 import { parseStatus, type Status, type Streams } from "./job-wire.ts"
 
 const NAMES = ["job", "status"] as const
@@ -69,43 +70,15 @@ const statusLines = (status: Socket): (() => Promise<Status | undefined>) => {
   }
 }
 
-const streamOf = (fd: number, writable: boolean): Socket => {
-  // Not read before somebody wants it: a stream that nobody listens to yet must not end unheard.
-  const options = { fd, readable: !writable, writable, manualStart: true }
-  const stream = new Socket(options)
-  // A reader that closed early is the tool's business, not an error of ours.
-  stream.on("error", () => stream.destroy())
-  return stream
-}
-
-/** The host's ends of pipes that another process made. */
-const openStreams = (pid: number, streams: Streams<number>): Streams<Socket> => {
-  const opened: number[] = []
-  const open = (fd: number, flags: number): number => {
-    const own = openSync(`/proc/${pid}/fd/${fd}`, flags | constants.O_NONBLOCK)
-    opened.push(own)
-    return own
-  }
-  const { O_RDONLY, O_WRONLY } = constants
-  try {
-    const [input, toTool] = [open(streams.input, O_WRONLY), open(streams.toTool, O_WRONLY)]
-    const [out, err, fromTool] = [streams.out, streams.err, streams.fromTool].map((fd) => open(fd, O_RDONLY)) as [
-      number,
-      number,
-      number,
-    ]
-    return {
-      input: streamOf(input, true),
-      toTool: streamOf(toTool, true),
-      out: streamOf(out, false),
-      err: streamOf(err, false),
-      fromTool: streamOf(fromTool, false),
-    }
-  } catch (error) {
-    for (const fd of opened) closeSync(fd)
-    throw error
-  }
-}
+/** The host's ends of pipes that the bridge made. */
+const openStreams = (pid: number, { input, toTool, out, err, fromTool }: Streams<number>): Streams<Socket> =>
+  openPipeStreams(pid, {
+    input: { fd: input, writable: true },
+    toTool: { fd: toTool, writable: true },
+    out: { fd: out, writable: false },
+    err: { fd: err, writable: false },
+    fromTool: { fd: fromTool, writable: false },
+  })
 
 /** Make the pipes in `dir` for the container's user and open them. */
 export const openPipes = (dir: string, owner: number): OpenPipes => {
