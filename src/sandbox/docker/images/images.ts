@@ -1,7 +1,7 @@
 /**
  * Images by content: what goes in decides the name, so an image is built once and found ever after.
  *
- * Guarantees: the runner image is named by the digest of its Dockerfile, base, Node and bridge; a driver layer by its
+ * Guarantees: the runner image is named by the digest of its Dockerfile, base, Node and runner texts; a driver layer by its
  * parent and packages; a view by its parent and the programs it shows. A build that fails is a failure with the
  * builder's words. No build sees a secret or a workspace; only a driver layer has a network, and only the one given.
  */
@@ -26,6 +26,9 @@ const fileOf = (names: readonly string[]): string => {
 const dockerfile = (): string => fileOf(["../../../../Dockerfile.runner"])
 export const runnerText = (name: string): string =>
   fileOf([`../../../runner/${name}`, `../../../../src/runner/${name}`])
+
+/** What of `src/runner` the image carries. */
+const RUNNER_TEXTS = ["bridge.pl", "prune.pl", "run-node.mjs", "run-python.py"]
 
 const digest = (parts: readonly (string | Buffer)[]): string => {
   const hash = createHash("sha256")
@@ -123,20 +126,17 @@ export const ensureRunner = async ({
 }: RunnerOptions): Promise<Outcome<string>> => {
   const chosen = await chooseBase(engine, base)
   if (!chosen.ok) return chosen
-  const texts = [
-    readFileSync(dockerfile(), "utf8"),
-    readFileSync(runnerText("bridge.pl"), "utf8"),
-    readFileSync(runnerText("prune.pl"), "utf8"),
-  ] as const
-  const name = `caisson/runner:${digest([...texts, chosen.value.id, await digestFile(node)])}`
+  const recipe = readFileSync(dockerfile(), "utf8")
+  const texts = RUNNER_TEXTS.map((each) => ({ each, text: readFileSync(runnerText(each), "utf8") }))
+  const parts = [recipe, ...texts.map(({ text }) => text), chosen.value.id, await digestFile(node)]
+  const name = `caisson/runner:${digest(parts)}`
   return findOrBuild(
     engine,
     {
       name,
       files: [
-        { name: "Dockerfile", mode: 0o644, text: texts[0] },
-        { name: "src/runner/bridge.pl", mode: 0o644, text: texts[1] },
-        { name: "src/runner/prune.pl", mode: 0o644, text: texts[2] },
+        { name: "Dockerfile", mode: 0o644, text: recipe },
+        ...texts.map(({ each, text }) => ({ name: `src/runner/${each}`, mode: 0o644, text })),
         { name: "node", mode: 0o755, file: node },
       ],
       args: { BASE: chosen.value.name },
