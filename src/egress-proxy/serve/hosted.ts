@@ -33,7 +33,13 @@ export interface HostedDial {
 }
 
 export type Dialled =
-  | { readonly ok: true; readonly connection: Duplex; readonly address: string }
+  | {
+      readonly ok: true
+      readonly connection: Duplex
+      readonly address: string
+      /** what a rule that only reports would have refused it with */
+      readonly report?: ReasonCode
+    }
   | { readonly ok: false; readonly verdict: Verdict }
 
 /** Two ends of one connection: neither outlives the other, and what breaks one is an error of the other. */
@@ -84,5 +90,5 @@ export async function serveHosted(gate: Gate, source: ByteSource, near: Duplex, 
   }
   const { upstream, passage, address } = opened
   relayTunnel({ client: source, upstream, passage, early: source.release(), memory: gate.memory, over: () => {} })
-  return { ok: true, connection: near, address }
+  return { ok: true, connection: near, address, ...(report === undefined ? {} : { report }) }
 }

@@ -181,6 +181,8 @@ export interface Desk {
   readonly outputBytes: number
   readonly tell: Tell
   readonly outlet: Outlet
+  /** The value of a secret that the driver names, for the moment it is needed in; undefined where there is none. */
+  secret(name: string): Promise<string | undefined>
   /** What the receipt says of this attempt, beside what it says of each: words and numbers of ours, never a value. */
   note(facts: JsonObject): void
 }

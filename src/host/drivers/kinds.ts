@@ -2,13 +2,14 @@
 import { declaredKind } from "../../manifest/kinds/body.ts"
 import type { DriverBody, DriverContract } from "../../manifest/types.ts"
 import { cliKind } from "./cli/kind.ts"
+import { httpKind } from "./http/kind.ts"
 import { sdkKind } from "./sdk/kind.ts"
 import type { DriverAvailability, DriverKindModule } from "./kind.ts"
 import { mcpKind } from "./mcp/kind.ts"
 
 const kinds: Readonly<Record<DriverBody["kind"], DriverKindModule | undefined>> = {
   cli: cliKind,
-  http: undefined,
+  http: httpKind,
   sdk: sdkKind,
   mcp: mcpKind,
   builtin: undefined,

@@ -39,11 +39,11 @@ describe("route", () => {
   })
 
   it("says of other kinds that this host does not run them", async () => {
-    const found = await routed(place({ drivers: [driverOf({ body: bodyOf("http") })] }))
+    const found = await routed(place({ drivers: [driverOf({ body: bodyOf("builtin") })] }))
     expect(found).toMatchObject({
       ok: false,
       code: "tool_unavailable",
-      details: { route: [{ driver: "scribe@2", reason: expect.stringContaining("does not run http drivers") }] },
+      details: { route: [{ driver: "scribe@2", reason: expect.stringContaining("does not run builtin drivers") }] },
     })
   })
 

@@ -51,6 +51,13 @@ export const entryOf = (over: Partial<Implementation> = {}): Implementation => (
   dropInputs: [],
   dropOutputs: [],
   mapping: {},
+  http: {
+    endpoint: { text: "/x", parts: [{ type: "literal", text: "/x" }] },
+    method: "POST",
+    headers: [],
+    query: [],
+    extract: [],
+  },
   metadata: {},
   ...over,
 })

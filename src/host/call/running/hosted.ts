@@ -88,6 +88,8 @@ export const hosted = async (
     note: (more) => {
       facts = { ...facts, ...more }
     },
+    // Drivers that name any are not signed in: no secrets are kept here yet.
+    secret: async () => undefined,
     outlet: {
       async connect(to) {
         const served = await (serving ??= serve())

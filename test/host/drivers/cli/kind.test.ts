@@ -90,6 +90,6 @@ describe("the cli kind", () => {
   })
 })
 
-it.each(["http", "builtin"] as const)("kind %s has no module yet", (kind) => {
+it.each(["builtin"] as const)("kind %s has no module yet", (kind) => {
   expect(kindOf({ body: bodyOf(kind) })).toBeUndefined()
 })

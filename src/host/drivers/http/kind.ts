@@ -1,0 +1,88 @@
+/**
+ * Kind http (AIP-31): one request to one fixed service, made by the host itself; no program and no sandbox.
+ *
+ * Guarantees: what can be wrong with an input is found before anything is sent; the address is the driver's and never
+ * the caller's; a call has one idempotency key, the same in all of its attempts.
+ */
+import { randomUUID } from "node:crypto"
+import { parseEgressEntry, intersectEgress } from "../../../manifest/values/egress-entry.ts"
+import { secretsIn } from "../../../manifest/templates/template-tree.ts"
+import type { DriverContract, HttpSpec } from "../../../manifest/types.ts"
+import type { Answer, DriverAvailability, DriverKindModule, KindCall, KindCommand } from "../kind.ts"
+import { act, type Deed, requestFacts, template } from "./act.ts"
+import { bind } from "./bind.ts"
+import { originText } from "./exchange.ts"
+import { requestOf, type RequestSource } from "./request.ts"
+
+const specOf = ({ id, body }: DriverContract): HttpSpec => {
+  if (body.kind !== "http") throw new TypeError(`${id} is of kind ${body.kind}, not http`)
+  return body.http
+}
+
+/** Stands for a secret where a request is only shown, or tried out. */
+const HIDDEN = "***"
+
+const sourceOf = ({ driver, binding, input }: KindCall): RequestSource => {
+  const { http: call } = binding.implementation
+  // Without one the entry did not bind, and no call is routed to it.
+  if (call === undefined) throw new TypeError(`${driver.key} was bound without a request`)
+  return { spec: specOf(driver.contract), call, input, secrets: [...secretsIn(call)].sort() }
+}
+
+const command = (of: KindCall): Answer<KindCommand> => {
+  const source = sourceOf(of)
+  const { call, spec } = source
+  const tried = requestOf(source, { input: of.input, context: of.context, secret: () => HIDDEN })
+  if (!tried.ok) return tried
+  const key = call.idempotencyKeyHeader === undefined ? {} : { idempotencyKey: randomUUID() }
+  const keyed = call.idempotencyKeyHeader !== undefined
+  const deed: Deed = {
+    of,
+    call,
+    source: { ...source, ...key },
+    repeatable: keyed || of.tool.idempotent || of.tool.mutates.length === 0,
+  }
+  return {
+    ok: true,
+    value: {
+      run: "hosted",
+      shown: [tried.value.method, `${originText(spec.base)}${tried.value.path}`],
+      repeatable: keyed,
+      act: (desk) => act(deed, desk),
+    },
+  }
+}
+
+/** A service whose own driver does not declare it could never be asked. */
+const available = async (driver: DriverContract): Promise<DriverAvailability> => {
+  const { host, port } = specOf(driver).base
+  const own = parseEgressEntry(`${host}:${port}`)
+  if (own.ok && intersectEgress([own.entry], driver.egress).length > 0) return { available: true }
+  return {
+    available: false,
+    code: "tool_unavailable",
+    reason: `the driver does not declare the host of its \`base_url\`, ${host}:${port}`,
+    fix: `add \`${host}:${port}\` to \`network.egress\` of the driver`,
+  }
+}
+
+export const httpKind: DriverKindModule = {
+  kind: "http",
+  bringsTransforms: true,
+  bind,
+  unenforceable: () => undefined,
+  available,
+  needs: ({ driver }) => ({
+    ok: true,
+    value: {
+      fs: { read: [], write: [], deny: [] },
+      env: { pass: [], set: {} },
+      egress: driver.contract.egress,
+      tty: false,
+      notes: [],
+    },
+  }),
+  command,
+  outline: (of) => template(sourceOf(of)),
+  evidence: (of) => requestFacts(sourceOf(of)),
+}
