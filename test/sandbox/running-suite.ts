@@ -11,6 +11,7 @@ import { expect, test } from "vitest"
 import type { Ending, Job, RunningSandbox, SandboxBackend } from "../../src/sandbox/backend.ts"
 import { jobOf, shapeOf } from "../../src/sandbox/profile.ts"
 import { testNeeding } from "../support/needing.ts"
+import { patience } from "../support/patience.ts"
 import { commandOf, type ProfileOverrides, profileOf, until } from "../support/sealed.ts"
 
 /** What Linux gives a pipe, and what a stream of Node's takes in one go. */
@@ -105,7 +106,7 @@ export const runningSuite = (ground: Ground): void => {
   })
 
   test("a conversation ends at its deadline, and its streams with it", async () => {
-    const { running } = await begin([python, "-c", echo], { limits: { wallMs: 4000 } })
+    const { running } = await begin([python, "-c", echo], { limits: { wallMs: Math.max(4000, 500 * patience) } })
     running.stdin.write("hello\n")
     const [said, complained] = [text(running.stdout), text(running.stderr)]
     expect(await endOf(running)).toEqual({ by: "limit", limit: "wall" })

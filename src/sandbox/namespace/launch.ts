@@ -49,6 +49,8 @@ export interface Launched {
   handles(parkedProcess: number): Handles
   /** called at once when the launcher ends, before its groups are removed */
   whenEnded(callback: () => void): void
+  /** for one who waits for an answer: `stuck` is called once the launcher no longer gets on */
+  watch(stuck: () => void): { stop(): void }
   close(): Promise<void>
 }
 
@@ -264,6 +266,19 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
     whenEnded(callback) {
       onEnded = callback
       if (ended) callback()
+    },
+    watch(stuck) {
+      let watching: { stop(): void } | undefined
+      const period = { everyMs: LAUNCHER.stopMs, most: LAUNCHER.stopPeriods }
+      const timer = setTimeout(() => {
+        watching = watchProgress(() => processorTime(child.pid ?? 0), period, stuck)
+      }, LAUNCHER.watchAfterMs)
+      return {
+        stop() {
+          clearTimeout(timer)
+          watching?.stop()
+        },
+      }
     },
     async close() {
       if (ended) return gone

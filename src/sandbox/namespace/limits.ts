@@ -13,8 +13,12 @@ export const LAUNCHER = {
   prepareMs: 120_000,
   /** `running`: a program that has not begun within this is stopped, and nothing was run */
   beginMs: 120_000,
-  /** `running`, `let-go`: a launcher that was told to stop or to let go and has not answered within this is not waited for: what the sandbox wrote is not used */
+  /** `launch`, for `running` and `let-go`: a launcher that was told to stop or to let go, has not answered and used no processor for so long is not waited for: what the sandbox wrote is not used */
   stopMs: 3_000,
+  /** the same: so many of these may pass while it gets on; then it is not waited for either */
+  stopPeriods: 10,
+  /** the same: an answer that comes sooner costs no look at the processor's time */
+  watchAfterMs: 100,
 } as const
 
 export const PARKED = {

@@ -87,12 +87,11 @@ const askRun = ({ launched, request }: RunningOptions): AskedRun => {
         () => (heard = true),
         () => undefined,
       )
-      const timer = setTimeout(() => {
+      const watch = launched.watch(() => {
         if (heard && runs) return
         givenUp.resolve(unseen(ending))
-      }, LAUNCHER.stopMs)
-      const over = (): void => clearTimeout(timer)
-      answered.then(over, over)
+      })
+      answered.then(watch.stop, watch.stop)
     },
   }
 }
