@@ -32,6 +32,15 @@ export const auditKeyFile = at("keys", "audit-ed25519.pem")
 /** a second copy of the signed head, which tells of evidence that is gone */
 export const auditAnchorFile = at("keys", "audit-head.json")
 
+/** what the vault's own key is wrapped under, where the operator keeps none elsewhere */
+export const vaultKeyFile = at("keys", "vault.key")
+/** the one that a rotation puts in its place */
+export const nextVaultKeyFile = at("keys", "vault.key.next")
+/** secrets, encrypted */
+export const vaultFile = at("secrets", "vault.json")
+/** held while they are written */
+export const vaultLockFile = at("secrets", ".lock")
+
 /** drivers' own state, a folder an owner */
 export const homesFolder = at("homes")
 /** a marker for each call under way: what a killed host left gets its receipt from it */

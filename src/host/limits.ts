@@ -149,6 +149,15 @@ export const hostLimits = Object.freeze({
   closeMs: limit("host.close", 10_000, "calls still running are cancelled"),
 }) satisfies Record<string, HostLimit>
 
+/** What the vault holds. */
+export const vaultLimits = Object.freeze({
+  valueBytes: limit("one secret", 64 * 1024, "input_invalid: it is not kept"),
+  entries: limit("the vault", 2_000, "input_invalid: no further secret is kept"),
+  fileBytes: limit("the vault's file", 64 * MiB, "the vault is not opened"),
+  keyBytes: limit("the vault's key", 4096, "the vault is not opened"),
+  lockMs: limit("the vault", 30_000, "another process writes it for that long: internal"),
+}) satisfies Record<string, HostLimit>
+
 /** What the installation of one set of packages may use. */
 export const installLimits = Object.freeze({
   wallMs: limit("the builder", 600_000, "the build is ended; install_failed"),
