@@ -63,6 +63,35 @@ const addApprovals = (program: Command, terminal: Terminal, finish: Finish): voi
     )
 }
 
+const addSecrets = (program: Command, terminal: Terminal, finish: Finish): void => {
+  const secrets = program.command("secrets").description(commands.secrets)
+  const scoped = (name: string, description: string): Command =>
+    secrets
+      .command(name)
+      .description(description)
+      .addOption(manifests())
+      .option("--user <id>", options.secretUser)
+      .addOption(new Option("--shared", options.shared).conflicts("user"))
+      .option("--workspace <dir>", options.onlyWorkspace)
+      .option("--driver <id>", options.onlyDriver)
+  scoped("set <slug>", commands.secretsSet).action(async (slug: string, flags) =>
+    finish(await (await import("./commands/secrets.ts")).set(slug, flags, terminal)),
+  )
+  scoped("rm <slug>", commands.secretsRm).action(async (slug: string, flags) =>
+    finish(await (await import("./commands/secrets.ts")).remove(slug, flags, terminal)),
+  )
+  secrets
+    .command("list")
+    .description(commands.secretsList)
+    .addOption(json())
+    .action(async (flags) => finish(await (await import("./commands/secrets.ts")).list(flags, terminal)))
+  secrets
+    .command("rotate")
+    .description(commands.secretsRotate)
+    .option("--old-key <file>", options.oldKey)
+    .action(async (flags) => finish(await (await import("./commands/secrets.ts")).rotate(flags, terminal)))
+}
+
 const addCatalogue = (program: Command, terminal: Terminal, finish: Finish): void => {
   const listing = (name: string, description: string): Command =>
     program.command(name).description(description).addOption(manifests()).addOption(backend()).addOption(json())
@@ -135,6 +164,7 @@ export const createProgram = (version: string, terminal: Terminal, finish: Finis
     .exitOverride()
   addCalls(program, terminal, finish)
   addApprovals(program, terminal, finish)
+  addSecrets(program, terminal, finish)
   addCatalogue(program, terminal, finish)
   addEvidence(program, terminal, finish)
   for (const command of program.commands.flatMap((each) => [each, ...each.commands]))

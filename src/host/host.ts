@@ -21,6 +21,7 @@ import { callErrorOf } from "./failure.ts"
 import { brokenManifest } from "./registry/broken.ts"
 import { HeldCalls } from "./held/held-calls.ts"
 import { installDriver } from "./lifecycle/install-driver.ts"
+import { secretsOf } from "./lifecycle/keep-secrets.ts"
 import { hostLimits } from "./limits.ts"
 import { readOptions } from "./options.ts"
 import type { ReasonCode } from "./reasons.ts"
@@ -188,6 +189,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
       return open(() => held.show(String(id), caller))
     },
     decide,
+    secrets: secretsOf(core, (options) => readOptions("secrets", "secret", options).caller),
     install: async (driver: string, options: InstallDriverOptions = {}) => {
       const { caller, signal, onProgress } = readOptions("install", "install", options)
       return open(() =>

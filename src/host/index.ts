@@ -30,6 +30,8 @@ export type {
   ReportedDenial,
   ReportedEffect,
   RoutePhase,
+  SecretOptions,
+  SecretsOfHost,
   RouteRow,
   ToolListing,
   WhyOptions,

@@ -5,7 +5,14 @@
  * the program's own and is thrown, never answered: nothing that is merely true-ish is a yes.
  */
 import { type Caller, callerFault, processCaller } from "./access/caller.ts"
-import type { CallOptions, DecideOptions, InstallDriverOptions, ListOptions, WhyOptions } from "./types.ts"
+import type {
+  CallOptions,
+  DecideOptions,
+  InstallDriverOptions,
+  ListOptions,
+  SecretOptions,
+  WhyOptions,
+} from "./types.ts"
 import { unknownKey } from "./unknown-key.ts"
 
 const LIST: readonly (keyof ListOptions)[] = ["caller"]
@@ -13,11 +20,13 @@ const WHY: readonly (keyof WhyOptions)[] = ["caller", "signal", "unreadable"]
 const CALL: readonly (keyof CallOptions)[] = [...WHY, "approved", "approve", "elicit", "onEvent"]
 const DECIDE: readonly (keyof DecideOptions)[] = [...LIST, "signal"]
 const INSTALL: readonly (keyof InstallDriverOptions)[] = [...DECIDE, "onProgress"]
-const KNOWN = { list: LIST, why: WHY, call: CALL, decide: DECIDE, install: INSTALL }
+const SECRET: readonly (keyof SecretOptions)[] = [...LIST, "user", "shared", "workspace", "driver"]
+const KNOWN = { secret: SECRET, list: LIST, why: WHY, call: CALL, decide: DECIDE, install: INSTALL }
 
 const isSignal = (value: unknown): boolean => value instanceof AbortSignal
+const isText = (value: unknown): boolean => typeof value === "string" && value !== ""
 const isFunction = (value: unknown): boolean => typeof value === "function"
-type Keys = Exclude<keyof CallOptions | keyof InstallDriverOptions, "caller">
+type Keys = Exclude<keyof CallOptions | keyof InstallDriverOptions | keyof SecretOptions, "caller">
 const FORMS: Readonly<Record<Keys, readonly [(value: unknown) => boolean, string]>> = {
   signal: [isSignal, "an AbortSignal"],
   unreadable: [(value) => typeof value === "string", "text"],
@@ -25,6 +34,10 @@ const FORMS: Readonly<Record<Keys, readonly [(value: unknown) => boolean, string
   approve: [isFunction, "a function"],
   elicit: [isFunction, "a function"],
   onEvent: [isFunction, "a function"],
+  user: [isText, "text"],
+  workspace: [isText, "text"],
+  driver: [isText, "text"],
+  shared: [(value) => typeof value === "boolean", "true or false"],
   onProgress: [isFunction, "a function"],
 }
 

@@ -17,6 +17,7 @@ import type { CallEvent } from "./events.ts"
 import type { CallError } from "./failure.ts"
 import type { FrozenLayer, InstallProgress } from "./install/types.ts"
 import type { ReasonCode } from "./reasons.ts"
+import type { SecretName } from "./secrets/vault.ts"
 
 export type { CallError } from "./failure.ts"
 
@@ -205,6 +206,29 @@ export interface WhyReport {
   readonly profileDigest?: string
 }
 
+/** Whose a secret is; default: the caller's own user, in every workspace, for every driver. */
+export interface SecretOptions extends ListOptions {
+  readonly user?: string
+  /** for everybody */
+  readonly shared?: boolean
+  /** a folder: only in calls on it */
+  readonly workspace?: string
+  /** only for this driver */
+  readonly driver?: string
+}
+type SecretAnswer<T> = Promise<
+  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: CallError }
+>
+export interface SecretsOfHost {
+  set(slug: string, value: string, options?: SecretOptions): SecretAnswer<undefined>
+  /** whether there was one */
+  remove(slug: string, options?: SecretOptions): SecretAnswer<boolean>
+  /** names and scopes, never values */
+  list(options?: ListOptions): SecretAnswer<readonly SecretName[]>
+  /** New keys. `oldKey`: the file of the key that the vault is under, where the operator replaced that. */
+  rotate(options?: ListOptions & { readonly oldKey?: string }): SecretAnswer<undefined>
+}
+
 export interface InstallDriverOptions extends ListOptions {
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: InstallProgress) => void
@@ -240,6 +264,8 @@ export interface Host extends AsyncDisposable {
   unloaded(options?: ListOptions): readonly UnloadedListing[]
   /** A driver's packages, installed or mended, and its version check; for the operator. */
   install(driver: string, options?: InstallDriverOptions): Promise<InstallReport>
+  /** the vault, by name; values go in and never come out here */
+  readonly secrets: SecretsOfHost
   doctor(): Promise<readonly ControlReport[]>
   close(): Promise<void>
 }

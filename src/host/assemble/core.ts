@@ -11,6 +11,7 @@ import type { SandboxBackend } from "../../sandbox/backend.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
 import type { HostCore, InUse } from "../call/core.ts"
 import { createBuilder } from "../call/running/builder.ts"
+import { openFileVault } from "../secrets/file-vault.ts"
 import { createInstalls } from "../install/installs.ts"
 import { createProbe, ProbeNotSealed } from "../call/running/probe.ts"
 import { createModuleRunner } from "../call/running/run-in-module.ts"
@@ -159,6 +160,7 @@ export const openCore = async ({
     runInModule,
     health: () => health,
     installs,
+    vault: openFileVault(data),
     inUse: inUseBy([catalogue, ...config.manifests, ...manifests, ...modulesOf(defined)]),
     store,
     reviews,

@@ -8,6 +8,7 @@ import type { DriverAvailability } from "../drivers/kind.ts"
 import type { Installs } from "../install/installs.ts"
 import type { Program } from "../drivers/program.ts"
 import type { RunInModule } from "../drivers/runner/run-in-module.ts"
+import type { Vault } from "../secrets/vault.ts"
 import type { RegisteredDriver, Registry } from "../registry/types.ts"
 import type { Reviews } from "../review/reviews.ts"
 import type { HealthStatus } from "../resolver/types.ts"
@@ -65,6 +66,8 @@ export interface HostCore {
   store(): Promise<Store>
   /** what was accepted of what servers say of themselves */
   readonly reviews: Reviews
+  /** secrets; what a call gets of them `secrets/bind.ts` decides */
+  readonly vault: Vault
   /** packages of drivers, installed and frozen */
   readonly installs: Installs
   /** what this host reads or runs: no call may write there, whatever its contract says */

@@ -19,14 +19,14 @@ export interface VaultKey {
   readonly bytes: Buffer
 }
 
-export type FoundKey =
+type FoundKey =
   | { readonly ok: true; readonly key: VaultKey }
   | { readonly ok: false; readonly message: string; readonly fix: string }
 
 const LEAST = 32
 
 const derive = (secret: Buffer, what: string, length: number): Buffer =>
-  Buffer.from(hkdfSync("sha256", secret, "", `caisson vault ${what}`, length))
+  Buffer.from(hkdfSync("sha256", secret, "", `vault of caisson, ${what}`, length))
 
 const read = (file: string): Buffer | string => {
   let fd: number

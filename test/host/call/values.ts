@@ -28,6 +28,7 @@ import type {
   MutateScope,
   ToolContract,
 } from "../../../src/manifest/types.ts"
+import { openFileVault } from "../../../src/host/secrets/file-vault.ts"
 import { noInstalls } from "../install/no-installs.ts"
 
 export const scopes = (...texts: readonly string[]): MutateScope[] =>
@@ -168,6 +169,7 @@ export const worldOf = ({
       data,
       catalogue: "/catalogue",
       installs: noInstalls,
+      vault: openFileVault(data),
       config: { ...defaultConfig, ...config },
       registry: {
         tools: [tool],
