@@ -24,6 +24,15 @@ const parse = (text: string, source: string): Given<JsonValue> => {
   }
 }
 
+const inWords: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file",
+  EISDIR: "it is a folder",
+  EACCES: "it is closed to this user",
+}
+/** Node's own text names the file once more, and the system call. */
+const readFault = ({ code = "", message }: NodeJS.ErrnoException): string =>
+  code in inWords ? `${inWords[code]} (${code})` : message
+
 /** As a stream: descriptors that others made non-blocking, pipes and devices included. */
 const read = async (file: string | undefined, source: string, signal: AbortSignal): Promise<Given<string>> => {
   const most = hostLimits.inputBytes.value
@@ -47,7 +56,7 @@ const read = async (file: string | undefined, source: string, signal: AbortSigna
         .replace(/^\uFEFF/, ""),
     }
   } catch (error) {
-    return { ok: false, message: `${source} cannot be read: ${(error as Error).message}` }
+    return { ok: false, message: `${source} cannot be read: ${readFault(error as NodeJS.ErrnoException)}` }
   } finally {
     signal.removeEventListener("abort", stop)
     stream.destroy()

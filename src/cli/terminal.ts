@@ -3,7 +3,7 @@
  *
  * Guarantees: stdout carries results only, everything else goes to stderr; colours only on a terminal and never with
  * `NO_COLOR`; a spinner only on a terminal and only for work that takes over a second; ASCII where the locale is not
- * UTF-8. What comes from tools or manifests passes through `visible.ts`, so that it cannot steer the terminal.
+ * UTF-8; lines for people no wider than their terminal. What comes from tools or manifests passes through `visible.ts`, so that it cannot steer the terminal.
  */
 import { constants, openSync } from "node:fs"
 import { createInterface } from "node:readline"
@@ -12,6 +12,7 @@ import pc from "picocolors"
 import { dropTypedAhead } from "../linux/syscalls.ts"
 import { inline, isUnicodeLocale, ownLine, safeJson } from "./visible.ts"
 import { says } from "./texts.ts"
+import { wrapLine } from "./wrap.ts"
 
 export type Colors = ReturnType<typeof pc.createColors>
 
@@ -93,6 +94,16 @@ const spin = (label: string): (() => void) => {
   }
 }
 
+/** At a terminal no line is longer than that is wide; elsewhere nobody knows how wide it is. */
+const fitted = (text: string): string => {
+  const { columns } = process.stderr
+  if (process.stderr.isTTY !== true || !(columns > 0)) return text
+  return text
+    .split("\n")
+    .map((line) => wrapLine(line, columns))
+    .join("\n")
+}
+
 export const createTerminal = (): Terminal => {
   const mayColor = (process.env["NO_COLOR"] ?? "") === "" && process.env["TERM"] !== "dumb"
   return {
@@ -101,7 +112,7 @@ export const createTerminal = (): Terminal => {
     paintResult: pc.createColors(mayColor && process.stdout.isTTY === true),
     width: process.stdout.columns || process.stderr.columns || 100,
     result: (text) => void process.stdout.write(`${ownLine(text)}\n`),
-    say: (line) => void process.stderr.write(`${ownLine(line)}\n`),
+    say: (line) => void process.stderr.write(`${fitted(ownLine(line))}\n`),
     canAsk: process.stdin.isTTY === true && process.stderr.isTTY === true,
     confirm: askPerson,
     during: async (work, label = says.working) => {

@@ -53,6 +53,11 @@ export const egressBudgets: EgressBudgets = Object.freeze({
 export const hostLimits = Object.freeze({
   inputBytes: limit("admit", 16 * MiB, "input_invalid"),
   nameChars: limit("admit", 4_096, "of a tool, a driver or a workspace: input_invalid, before anything is looked for"),
+  writableEntries: limit(
+    "admit",
+    2_000,
+    "a workspace whose folder is closed to writing and that has more entries is admitted without a look at the rest",
+  ),
   contextBytes: limit("admit", MiB, "input_invalid"),
   registeredReaches: limit("the registry", 50_000, "of manifests that nobody vouches for, the oldest are forgotten"),
   takenSets: limit("the registry", 64, "the oldest set of manifests is looked up again"),

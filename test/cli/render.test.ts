@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest"
 import { exitOf } from "../../src/cli/exit.ts"
 import { envelopeLines, questionLines, valueText } from "../../src/cli/render/envelope.ts"
 import { table } from "../../src/cli/render/table.ts"
+import { wrapLine } from "../../src/cli/wrap.ts"
 import { inline, nameText, ownLine, safeJson, visible } from "../../src/cli/visible.ts"
 import { reasons } from "../../src/host/reasons.ts"
 import type { CallError, Envelope, ReportedEffect } from "../../src/host/types.ts"
@@ -229,4 +230,17 @@ test("a table without room for columns keeps its headings, and shows what belong
     "  api.example.com raw.example-content.com",
     "    available (7.88.1)",
   ])
+})
+
+describe("a line at a narrow terminal", () => {
+  test.each([
+    ["hint  do this and that", 40, "hint  do this and that"],
+    ["hint  pass a JSON object or a file", 20, "hint  pass a JSON\n  object or a file"],
+    ["    hint  pass a JSON object", 20, "    hint  pass a\n      JSON object"],
+    ["receipt sha256:0123456789abcdef", 12, "receipt\n  sha256:0123456789abcdef"],
+    ["\u001b[31mnot_found\u001b[39m  there is none", 22, "\u001b[31mnot_found\u001b[39m  there is\n  none"],
+    ["        deep", 6, "        deep"],
+  ])("%j at %i columns", (line, width, shown) => {
+    expect(wrapLine(line, width)).toBe(shown)
+  })
 })

@@ -442,6 +442,45 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`
     expect(stdout).toMatch(/^not_found {2}there is no tool nosuch/)
   })
 
+  test.each([40, 60])("errors, hints and what was denied fit %i columns", async (columns) => {
+    const failing = [
+      "call nosuch.tool-with-quite-a-long-name",
+      "call file.write -i '{}'",
+      "call json.query -i @nofile",
+      "verify --head nonsense",
+      "approvals show 01ABCDEFGHJKMNPQRSTVWXYZ00",
+    ]
+    for (const words of failing) {
+      const command = `stty cols ${columns}; ${process.execPath} ${launcher} ${words}`
+      const { stdout } = await execa("script", ["-qec", command, "/dev/null"], {
+        cwd: workspace,
+        env: { ...env, TERM: "xterm", NO_COLOR: "1" },
+        reject: false,
+      })
+      const long = stdout.split(/\r?\n/).filter((line) => line.length > columns)
+      // A word that fits no line is left whole, for whoever copies it: a path, a receipt's hash.
+      expect(
+        long.filter((line) => /\S\s/.test(line.trimStart())),
+        words,
+      ).toEqual([])
+      expect(stdout).toMatch(/\S/)
+    }
+  })
+
+  test("a file of input that is not there is told once, in words", async () => {
+    expect(envelopeOf(await run(["call", "json.query", "-i", "@nofile"]))).toMatchObject({
+      ok: false,
+      error: { code: "input_invalid", message: "nofile cannot be read: there is no such file (ENOENT)" },
+    })
+  })
+
+  test("verify names the folder that has no chain", async () => {
+    const missing = join(workspace, "nosuch")
+    const { stdout, code } = await run(["verify", missing])
+    expect(code).toBe(3)
+    expect(JSON.parse(stdout)).toMatchObject({ code: "chain.absent", message: expect.stringContaining(missing) })
+  })
+
   test.each(["tools", "tools file.write", "drivers", "doctor", "why http.fetch"])(
     "%s fits sixty columns and is ASCII under LC_ALL=C",
     async (words) => {

@@ -3,7 +3,7 @@ import { execFile } from "node:child_process"
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { afterEach, beforeEach, expect, test } from "vitest"
+import { afterEach, beforeEach, expect, test, describe } from "vitest"
 import { describeNeeding, noRoot } from "../support/needing.ts"
 import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
 import { mountBase } from "../../src/sandbox/namespace/mount-base.ts"
@@ -145,5 +145,38 @@ test("a full disk at a later call is named, with what to do, and the call has it
       hint: expect.stringContaining("free disk space") as string,
     },
     receipt: expect.stringMatching(/^sha256:/) as string,
+  })
+})
+
+describe("a workspace in which this user can write nothing", () => {
+  /** In mounts of its own, where the workspace is a file system without writing. */
+  const inReadOnly = async (...words: readonly string[]): Promise<Envelope> => {
+    const own = process.getuid?.() === 0 ? "-m" : "-rm"
+    const mounted = 'mount -t tmpfs none "$0" && mkdir "$0/sub" && mount -o remount,ro none "$0" && exec "$@"'
+    const call = [process.execPath, "--no-warnings", command, "call", ...words, "--workspace", workspace, "--json"]
+    const env = { ...process.env, CAISSON_DATA: join(folder, "data") }
+    const { stdout, stderr } = await new Promise<{ stdout: string; stderr: string }>((resolve) => {
+      execFile("unshare", [own, "sh", "-c", mounted, workspace, ...call], { env }, (_error, out, err) =>
+        resolve({ stdout: out, stderr: err }),
+      )
+    })
+    try {
+      return JSON.parse(stdout) as Envelope
+    } catch {
+      throw new Error(`no envelope: ${stderr}`)
+    }
+  }
+  const input = '{"path":"a.txt","content":"x"}'
+
+  test("is told before a tool that changes files is run, and not at its commit", async () => {
+    expect(await inReadOnly("file.write", "--yes", "-i", input)).toMatchObject({
+      ok: false,
+      error: { code: "unauthorised", message: expect.stringContaining(workspace) },
+      effects: [],
+    })
+  })
+  test("serves a tool that changes none", async () => {
+    const answer = await inReadOnly("json.query", "-i", '{"filter":".","document":{"a":1}}')
+    expect(answer.ok ? "ok" : answer.error.code).not.toBe("unauthorised")
   })
 })

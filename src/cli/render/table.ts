@@ -5,39 +5,15 @@
  * width and wraps; where the others leave it too little, the widest that has several words wraps too, else each row
  * becomes a short block. The headings stay either way.
  */
-import { stripVTControlCharacters } from "node:util"
+import { continued, hanging, length, wrap } from "../wrap.ts"
 
-const length = (text: string): number => stripVTControlCharacters(text).length
 const pad = (text: string, width: number): string => text + " ".repeat(Math.max(0, width - length(text)))
 
 /** Less room than this for the last column is hard to read. */
 const leastRest = 24
 const gap = 2
-/** In a block: where its last cell stands, and where the others go on. */
+/** In a block: where its last cell stands. */
 const blockIndent = 4
-const continued = 2
-
-/** A word that fits no line is cut; one with colours in it is left whole. */
-const pieces = (word: string, width: number): string[] =>
-  length(word) <= width || word.includes("\u001b") ? [word] : (word.match(new RegExp(`.{1,${width}}`, "gsu")) ?? [word])
-
-const wrap = (text: string, width: number): string[] => {
-  const lines: string[] = []
-  for (const paragraph of text.split("\n")) {
-    let line = ""
-    for (const word of paragraph.split(" ").flatMap((each) => pieces(each, width))) {
-      if (line !== "" && length(line) + 1 + length(word) > width) {
-        lines.push(line)
-        line = word
-      } else line = line === "" ? word : `${line} ${word}`
-    }
-    lines.push(line)
-  }
-  return lines
-}
-
-const hanging = (lines: readonly string[], indent: number): string[] =>
-  lines.map((line, index) => (index === 0 ? line : " ".repeat(indent) + line))
 
 const blocks = (rows: readonly (readonly string[])[], width: number): string =>
   rows

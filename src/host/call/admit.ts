@@ -20,6 +20,7 @@ import type { HostCore } from "./core.ts"
 import { findTool } from "./admission/find-tool.ts"
 import type { Admitted, Requested, Step } from "./steps.ts"
 import { openWorkspace } from "./admission/workspace.ts"
+import { canWriteIn } from "./admission/writable.ts"
 
 /** A library's or a wire's caller may send anything; what is not text must not reach a path or a receipt. */
 const TEXTS = ["workspace", "driver"] as const
@@ -165,6 +166,16 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
     )
   const workspace = openWorkspace(core, caller, request.workspace)
   if (!workspace.ok) return workspace
+  const writes = request.plan !== true && tool.mutates.some((scope) => scope.class === "workspace")
+  if (writes && !canWriteIn(workspace.value.folder)) {
+    workspace.value.folder[Symbol.dispose]()
+    return refuse(
+      "unauthorised",
+      `${tool.id} changes files, and this user can write nothing in the workspace ${workspace.value.folder.path}; nothing was run`,
+      { workspace: workspace.value.folder.path },
+      "use a workspace that you can write, or see what it would change with --plan",
+    )
+  }
   return {
     ok: true,
     value: {

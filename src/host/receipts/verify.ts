@@ -8,7 +8,7 @@
  * published next to it; where the verifier brings keys, with one of those.
  * Does not: change, make or lock for writing anything.
  */
-import { statSync } from "node:fs"
+import { existsSync, statSync } from "node:fs"
 import { auditAnchorFile, auditHeadFile, auditLogFile } from "../../data-folder/paths.ts"
 import { jcs } from "../../manifest/values/digest.ts"
 import type { JsonObject } from "../../manifest/types.ts"
@@ -87,18 +87,20 @@ interface End {
   readonly torn: boolean
 }
 
-const absent = (anchor: HeadRead): ChainVerdict =>
+const absent = (data: string, anchor: HeadRead): ChainVerdict =>
   bad(
     1,
     "chain.absent",
     anchor.found && anchor.signed
-      ? `the chain is gone: ${anchor.head.seq + 1} entries were written here, and none is left`
-      : "there is no chain of receipts here: no call was made on this data folder, or its evidence was removed",
+      ? `the chain in ${data} is gone: ${anchor.head.seq + 1} entries were written here, and none is left`
+      : existsSync(data)
+        ? `there is no chain of receipts in ${data}: no call was made on this data folder, or its evidence was removed`
+        : `there is no folder ${data}, and so no chain of receipts`,
   )
 
 const checkHead = (data: string, { head, anchor }: Snapshot, end: End, given: boolean): ChainVerdict => {
   const { lines: line, last, torn } = end
-  if (last === undefined && !torn && !head.found) return absent(anchor)
+  if (last === undefined && !torn && !head.found) return absent(data, anchor)
   const notes: string[] = []
   const good = (): ChainVerdict => {
     if (anchor.found && !anchor.signed)
