@@ -104,6 +104,11 @@ const addCatalogue = (program: Command, terminal: Terminal, finish: Finish): voi
   listing("install <driver>", commands.install).action(async (driver: string, flags) =>
     finish(await (await import("./commands/install.ts")).run(driver, flags, terminal)),
   )
+  listing("review <driver>", commands.review)
+    .option("--accept <digest>", options.accept)
+    .action(async (driver: string, flags) =>
+      finish(await (await import("./commands/review.ts")).run(driver, flags, terminal)),
+    )
   program
     .command("validate <path...>")
     .description(commands.validate)

@@ -15,6 +15,7 @@ export const commands = {
   secretsList: "names, and whose they are",
   secretsRm: "forget a secret",
   secretsRotate: "new keys for the vault",
+  review: "what the server behind a driver says of its tools, beside what was accepted; accept what changed",
   validate: "check manifests; every message names file, field path and fix",
   doctor: "which controls are enforced here, proven by a canary each, and what to do about the rest",
   approvals: "the calls that ran and whose effects wait for an answer; show, approve or deny one",
@@ -37,6 +38,7 @@ export const options = {
   plan: "run, show the effects, commit nothing",
   yes: "approve what this call asks approval for",
   json: "JSON alone on stdout (the default when stdout is no terminal)",
+  accept: "the digest of what changed: calls of it are let through from now on",
   strict: "refuse what the compat mode lets pass with a warning",
   secretUser: "whose secret it is (default: the OS user)",
   shared: "a secret for every user",
@@ -67,6 +69,7 @@ export const says = {
   damaged: (id: string, expires: string) =>
     `what was remembered of the held call ${id} is damaged, and it cannot be approved: \`caisson approvals deny ${id}\` throws it away, and so does its time (${expires})`,
   notIntact: "what lies on disk is not what was held: it cannot be shown, nor approved",
+  nothingReviewed: "nothing of this driver was looked at yet: a server is, when its driver is first needed",
   nothingToInstall: "nothing had to be installed",
   noSecrets: "the vault holds no secrets",
   listsSecrets: "`caisson secrets list` lists them with whose they are",

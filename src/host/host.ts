@@ -22,6 +22,7 @@ import { brokenManifest } from "./registry/broken.ts"
 import { HeldCalls } from "./held/held-calls.ts"
 import { installDriver } from "./lifecycle/install-driver.ts"
 import { secretsOf } from "./lifecycle/keep-secrets.ts"
+import { reviewDriver } from "./lifecycle/review-driver.ts"
 import { hostLimits } from "./limits.ts"
 import { readOptions } from "./options.ts"
 import type { ReasonCode } from "./reasons.ts"
@@ -39,6 +40,7 @@ import type {
   HostOptions,
   InstallDriverOptions,
   ListOptions,
+  ReviewOptions,
   UnloadedListing,
   WhyOptions,
   WhyReport,
@@ -198,6 +200,10 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
           ...(onProgress === undefined ? {} : { tell: onProgress }),
         }),
       )
+    },
+    review: async (driver: string, options: ReviewOptions = {}) => {
+      const { caller, accept } = readOptions("review", "review", options)
+      return open(() => reviewDriver(core, log, String(driver), caller, accept))
     },
     doctor: () => open(async () => (await core.backend()).examine()),
     close,

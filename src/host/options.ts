@@ -12,6 +12,7 @@ import type {
   ListOptions,
   SecretOptions,
   WhyOptions,
+  ReviewOptions,
 } from "./types.ts"
 import { unknownKey } from "./unknown-key.ts"
 
@@ -21,17 +22,22 @@ const CALL: readonly (keyof CallOptions)[] = [...WHY, "approved", "approve", "el
 const DECIDE: readonly (keyof DecideOptions)[] = [...LIST, "signal"]
 const INSTALL: readonly (keyof InstallDriverOptions)[] = [...DECIDE, "onProgress"]
 const SECRET: readonly (keyof SecretOptions)[] = [...LIST, "user", "shared", "workspace", "driver"]
-const KNOWN = { secret: SECRET, list: LIST, why: WHY, call: CALL, decide: DECIDE, install: INSTALL }
+const REVIEW: readonly (keyof ReviewOptions)[] = [...LIST, "accept"]
+const KNOWN = { secret: SECRET, list: LIST, why: WHY, call: CALL, decide: DECIDE, install: INSTALL, review: REVIEW }
 
 const isSignal = (value: unknown): boolean => value instanceof AbortSignal
 const isText = (value: unknown): boolean => typeof value === "string" && value !== ""
 const isFunction = (value: unknown): boolean => typeof value === "function"
-type Keys = Exclude<keyof CallOptions | keyof InstallDriverOptions | keyof SecretOptions, "caller">
+type Keys = Exclude<
+  keyof CallOptions | keyof InstallDriverOptions | keyof SecretOptions | keyof ReviewOptions,
+  "caller"
+>
 const FORMS: Readonly<Record<Keys, readonly [(value: unknown) => boolean, string]>> = {
   signal: [isSignal, "an AbortSignal"],
   unreadable: [(value) => typeof value === "string", "text"],
   approved: [(value) => typeof value === "boolean", "true or false"],
   approve: [isFunction, "a function"],
+  accept: [(value) => typeof value === "string", "text"],
   elicit: [isFunction, "a function"],
   onEvent: [isFunction, "a function"],
   user: [isText, "text"],

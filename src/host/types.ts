@@ -245,6 +245,22 @@ export type InstallReport =
     }
   | { readonly ok: false; readonly error: CallError }
 
+export interface ReviewOptions extends ListOptions {
+  /** the digest of a word that waits, to be accepted from now on */
+  readonly accept?: string
+}
+/** A tool of the server behind a driver, as the server describes it. */
+export interface ReviewedTool {
+  readonly name: string
+  /** `offer` is absent where it was too long to be kept */
+  readonly accepted: { readonly digest: string; readonly at: string; readonly by?: string; readonly offer?: JsonObject }
+  /** what it says now, where that is something else: calls of it are refused */
+  readonly waiting?: { readonly digest: string; readonly at: string; readonly offer?: JsonObject }
+}
+export type ReviewReport =
+  | { readonly ok: true; readonly driver: string; readonly tools: readonly ReviewedTool[] }
+  | { readonly ok: false; readonly error: CallError }
+
 export interface Host extends AsyncDisposable {
   readonly data: string
   call(request: CallRequest, options?: CallOptions): Promise<Envelope>
@@ -266,6 +282,8 @@ export interface Host extends AsyncDisposable {
   install(driver: string, options?: InstallDriverOptions): Promise<InstallReport>
   /** the vault, by name; values go in and never come out here */
   readonly secrets: SecretsOfHost
+  /** What was accepted of what the server behind a driver says of itself, and what waits to be; for the operator. */
+  review(driver: string, options?: ReviewOptions): Promise<ReviewReport>
   doctor(): Promise<readonly ControlReport[]>
   close(): Promise<void>
 }

@@ -31,6 +31,8 @@ export const loadSdk = (): Promise<Sdk> => import("@modelcontextprotocol/client"
 /** A transport that may have closed the connection by itself, and says why. */
 export interface Closable extends Transport {
   readonly fault?: string | undefined
+  /** the server ended its side */
+  readonly left?: boolean
 }
 
 interface ConnectionOptions {
@@ -181,6 +183,8 @@ export class Connection implements AsyncDisposable {
       ...(hint === undefined ? {} : { hint }),
       details: { during, ...more },
     })
+    const gone = (): Failure =>
+      failed("upstream_error", `the server left without an answer (${during})`, {}, this.#hintFor(during))
     const { fault } = this.#transport
     if (fault !== undefined)
       return failed("limit_exceeded", `the server was left: ${fault}; nothing was committed`, { limit: "mcp" })
@@ -205,9 +209,10 @@ export class Connection implements AsyncDisposable {
           "make the call where somebody can answer, or give the server all it needs with the input",
         )
       case SdkErrorCode.EraNegotiationFailed:
+        if (this.#transport.left === true) return gone()
         return failed("upstream_error", `the server speaks no protocol that this host does: ${said}`)
       default:
-        return failed("upstream_error", `the server left without an answer (${during})`, {}, this.#hintFor(during))
+        return gone()
     }
   }
 }

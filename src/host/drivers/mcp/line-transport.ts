@@ -90,6 +90,9 @@ export class LineTransport implements Transport {
   get fault(): string | undefined {
     return this.#fault
   }
+  get left(): boolean {
+    return this.#over
+  }
 
   async start(): Promise<void> {
     const { fromServer, toServer } = this.#streams
