@@ -44,7 +44,7 @@ const keyOf = (found: FoundManifests, mode: ManifestMode): string => {
   for (const part of [
     process.version,
     mode,
-    ...[found.problems, found.roots, found.defined].map((each) => JSON.stringify(each)),
+    ...[found.problems, found.roots, found.defined, [...found.entries]].map((each) => JSON.stringify(each)),
   ])
     add(hash, part)
   for (const file of loadingCode()) {

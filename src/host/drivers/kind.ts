@@ -131,7 +131,7 @@ export interface ProgramCommand {
   /** what its result is read as */
   readonly format: OutputFormat
   /** of a program that ended by itself */
-  read(result: KindResult): Success | Failure
+  read(result: KindResult): Success | Failure | Promise<Success | Failure>
 }
 
 export interface ConversationCommand {

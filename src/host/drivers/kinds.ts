@@ -2,6 +2,7 @@
 import { declaredKind } from "../../manifest/kinds/body.ts"
 import type { DriverBody, DriverContract } from "../../manifest/types.ts"
 import { cliKind } from "./cli/kind.ts"
+import { codeKind } from "./code/kind.ts"
 import { httpKind } from "./http/kind.ts"
 import { sdkKind } from "./sdk/kind.ts"
 import type { DriverAvailability, DriverKindModule } from "./kind.ts"
@@ -13,21 +14,26 @@ const kinds: Readonly<Record<DriverBody["kind"], DriverKindModule | undefined>> 
   sdk: sdkKind,
   mcp: mcpKind,
   builtin: undefined,
+  /** `execute` is all that such a driver has */
   code: undefined,
 }
 
-/** A driver that needs functions of its own called is served where they can be. */
-export const kindOf = ({ body, code }: Pick<DriverContract, "body" | "code">): DriverKindModule | undefined =>
-  code === undefined ? kinds[body.kind] : kinds.code
+const withCode = new Map<DriverBody["kind"], DriverKindModule>()
+
+/** Of a driver with functions of its own, its kind with those. */
+export const kindOf = ({ body, code }: Pick<DriverContract, "body" | "code">): DriverKindModule | undefined => {
+  const base = kinds[body.kind]
+  if (code === undefined || (base === undefined && body.kind !== "code")) return base
+  const known = withCode.get(body.kind) ?? codeKind(base)
+  withCode.set(body.kind, known)
+  return known
+}
 
 const served = Object.values(kinds).flatMap((module) => (module === undefined ? [] : [module.kind]))
 
 export const unserved = (driver: DriverContract): Extract<DriverAvailability, { available: false }> => ({
   available: false,
   code: "tool_unavailable",
-  reason:
-    driver.code === undefined
-      ? `this host does not run ${declaredKind(driver)} drivers yet`
-      : "this host does not call functions of a driver's own yet",
+  reason: `this host does not run ${declaredKind(driver)} drivers yet`,
   fix: `register a driver of kind ${served.join(" or ")} for the tool`,
 })

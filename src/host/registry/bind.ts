@@ -28,7 +28,6 @@ const isError = (diagnostic: Diagnostic): boolean => diagnostic.severity === "er
 const unknownTransforms = (driver: DriverContract, index: number): readonly Diagnostic[] =>
   Object.entries(driver.implements[index]?.mapping ?? {}).flatMap(([key, { transform }]): readonly Diagnostic[] => {
     if (transform === undefined || isTransform(transform)) return []
-    if (driver.code?.transforms.includes(transform) === true) return []
     const message = `there is no transform \`${transform}\``
     return [
       {

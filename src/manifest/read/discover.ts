@@ -71,7 +71,11 @@ export function loadFound(found: FoundManifests, options: { readonly mode: Manif
   const targets = targetsIn(found.roots, ".tools", "TOOL.md")
   const actions = targetsIn(found.roots, ".actions", "ACTION.md")
   const results = new Map<string, LoadResult>()
-  const read: readonly Parsed[] = [...files].flatMap(([file, bytes]) => parse(file, bytes, results) ?? [])
+  const read: readonly Parsed[] = [...files].flatMap(([file, bytes]) => {
+    const front = parse(file, bytes, results)
+    const code = found.entries.get(file)
+    return front === undefined ? [] : [code === undefined ? front : { ...front, code }]
+  })
   const parsed = [...read, ...found.defined.map(({ doctype, ...rest }): Parsed => ({ kind: doctype, ...rest }))]
   const subcommands = new Set(
     parsed

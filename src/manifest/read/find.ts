@@ -6,15 +6,16 @@
  * each. Only regular files are read, and no more of each than its limit and one byte.
  * Assumes: the folders are the operator's choice.
  */
-import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs"
-import { join, resolve } from "node:path"
+import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync, statSync } from "node:fs"
+import { dirname, join, resolve } from "node:path"
 import { createReport } from "../values/diagnostics.ts"
 import { claimsOfFront } from "./claims.ts"
 import type { DefinedManifest } from "./defined.ts"
 import { manifestKind } from "./kind.ts"
 import { limits } from "../limits.ts"
 import { sha256 } from "../values/digest.ts"
-import type { LoadResult } from "../types.ts"
+import type { DriverCode } from "../driver-code.ts"
+import type { LoadResult, ManifestKind } from "../types.ts"
 
 /** A manifest's bytes, or why they cannot be read. */
 export type ManifestBytes = Uint8Array | string
@@ -29,6 +30,8 @@ export interface FoundManifests {
   readonly roots: readonly string[]
   /** defined in code, in the program's order; each file name once, and where one has functions, their module was read */
   readonly defined: readonly DefinedManifest[]
+  /** the module beside a driver's manifest, by the manifest's file; what it holds is known once a sandbox looked into it */
+  readonly entries: ReadonlyMap<string, DriverCode>
 }
 
 const SKIPPED = new Set(["node_modules", ".git"])
@@ -158,6 +161,22 @@ function withModule(walk: Walk, given: DefinedManifest): readonly DefinedManifes
   return [{ ...given, code: { ...code, digest: sha256(bytes) } }]
 }
 
+const ENTRY: Readonly<Partial<Record<ManifestKind, string>>> = { driver: "driver", cli: "cli" }
+const ENDINGS = ["ts", "mts", "js", "mjs"]
+
+/** `driver.ts` beside a DRIVER.md, `cli.ts` beside a CLI.md (AIP-29, 30). One that cannot be read has no digest. */
+function entryBeside(file: string): DriverCode | undefined {
+  const kind = manifestKind(file)
+  const name = kind === undefined ? undefined : ENTRY[kind]
+  if (name === undefined) return undefined
+  const paths = ENDINGS.map((ending) => join(dirname(file), `${name}.${ending}`))
+  const module = paths.find((path) => lstatSync(path, { throwIfNoEntry: false }) !== undefined)
+  if (module === undefined) return undefined
+  const bytes = readBounded(module)
+  const digest = typeof bytes === "string" || bytes.length > limits.fileBytes ? "" : sha256(bytes)
+  return { module, export: "default", digest, adapters: [], transforms: [] }
+}
+
 const namedOnce = (all: readonly DefinedManifest[]): readonly DefinedManifest[] =>
   all.map((each, index) => {
     const before = all.slice(0, index).filter((other) => other.file === each.file).length
@@ -178,5 +197,11 @@ export function findManifests(paths: readonly string[], given: readonly DefinedM
   }
   const files = new Map([...walk.files].map((file) => [file, read(file)]))
   const roots = paths.map((path) => resolve(path))
-  return { files, held: held <= limits.walkHeldBytes, problems: walk.problems, roots, defined }
+  const entries = new Map(
+    [...walk.files].flatMap((file): readonly (readonly [string, DriverCode])[] => {
+      const entry = entryBeside(file)
+      return entry === undefined ? [] : [[file, entry]]
+    }),
+  )
+  return { files, held: held <= limits.walkHeldBytes, problems: walk.problems, roots, defined, entries }
 }

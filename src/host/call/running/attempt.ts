@@ -59,7 +59,9 @@ const runProgram = async (
   if (!exited.ok) return notTaken(exited)
   const { ending, stdout, stderr } = exited
   const outcome =
-    ending.by === "exit" ? command.read({ exitCode: ending.code, stdout, stderr }) : failedBy(sealed, exited, ending)
+    ending.by === "exit"
+      ? await command.read({ exitCode: ending.code, stdout, stderr })
+      : failedBy(sealed, exited, ending)
   return { ok: true, value: { exited, outcome } }
 }
 

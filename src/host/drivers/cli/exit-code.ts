@@ -43,13 +43,16 @@ export const exitWord = (driver: DriverContract, exitCode: number): string | und
   return Object.hasOwn(codes, String(exitCode)) ? codes[String(exitCode)] : undefined
 }
 
+/** The code that a driver's word for a failure is: one that it may claim, else one of its own. */
+export const claimedCode = ({ id }: DriverContract, word: string): ReasonCode | `${string}:${string}` =>
+  isReasonCode(word) && claimable.has(word) ? word : `${id}:${word.replaceAll(/[^A-Za-z0-9_.-]/g, "_").slice(0, 64)}`
+
 export const exitMeaning = (driver: DriverContract, exitCode: number): ExitMeaning => {
   const word = exitWord(driver, exitCode)
   if (word === "ok") return { ok: true }
   if (word === "error") return { ok: false, code: "upstream_error", word }
   if (word !== undefined) {
-    const known = isReasonCode(word) && claimable.has(word)
-    return { ok: false, code: known ? word : `${driver.id}:${word}`, word }
+    return { ok: false, code: claimedCode(driver, word), word }
   }
   const meaning = reserved[exitCode]
   if (meaning === "ok") return { ok: true }

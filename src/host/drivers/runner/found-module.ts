@@ -1,6 +1,19 @@
 /** A module that was found, with what runs it and what it must be shown. Types alone. */
 import type { Interpreter } from "./interpreter.ts"
+import type { JsonValue } from "../../../manifest/types.ts"
+import type { ModuleAnswer } from "./run-in-module.ts"
 import type { ModuleSpec } from "./request.ts"
+
+/** Functions that a driver's own module holds, by name. */
+export interface OwnFunctions {
+  readonly names: readonly string[]
+  /** keys of `execute`: tools */
+  readonly execute: readonly string[]
+  /** where it contradicts its manifest, which holds */
+  readonly notes: readonly string[]
+  /** One of them, called in a sandbox without network, secrets or workspace. */
+  call(name: string, args: readonly JsonValue[], signal?: AbortSignal): Promise<ModuleAnswer>
+}
 
 export interface FoundModule {
   readonly module: ModuleSpec
@@ -11,4 +24,6 @@ export interface FoundModule {
   readonly edition: string
   /** of its package, where that is known */
   readonly version?: string
+  /** it is a driver's own, and was looked into */
+  readonly own?: OwnFunctions
 }

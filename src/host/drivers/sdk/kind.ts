@@ -41,7 +41,8 @@ const moduleOf = ({ driver, module }: KindCall): Answer<FoundModule> =>
 const writesOf = ({ mutates }: ToolContract): readonly string[] =>
   mutates.filter((each) => each.class === "workspace").map(({ scope }) => scope.replace(/^\/+/, "") || "**")
 
-const needs = (call: KindCall): Answer<Needs> => {
+/** Of any driver whose functions are called. */
+export const moduleNeeds = (call: KindCall): Answer<Needs> => {
   const found = moduleOf(call)
   if (!found.ok) return found
   const { interpreter, bundles } = found.value
@@ -133,7 +134,7 @@ export const sdkKind: DriverKindModule = {
   unenforceable: () => undefined,
   available: (driver, here) => available(driver, specOf(driver), here),
   packages: (driver) => packagesOf(driver, specOf(driver)),
-  needs,
+  needs: moduleNeeds,
   command,
   outline: (call) => [specOf(call.driver.contract).package, callOf(call).functionRef.join(".")],
   evidence: (call) => {
