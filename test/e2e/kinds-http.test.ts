@@ -1,0 +1,243 @@
+/** Drivers of kind http through a real host: no sandbox is made, and everything else is as for a program. */
+import { mkdirSync, writeFileSync } from "node:fs"
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import { join } from "node:path"
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { createHost, processCaller, readReceipts } from "../../src/host/index.ts"
+import type { CallEvent } from "../../src/host/index.ts"
+import type { CallOptions, Envelope, Host } from "../../src/host/types.ts"
+import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
+import type { SandboxBackend } from "../../src/sandbox/backend.ts"
+import { removeFolder } from "../support/remove-folder.ts"
+import { openFolder } from "./host-world.ts"
+
+const tool = (id: string, more = ""): string => `---
+name: ${id}
+id: ${id}
+description: d
+version: 1.0.0
+inputs: { type: object, properties: { id: { type: string }, note: { type: string } }, additionalProperties: false }
+outputs: {}
+timeout_ms: 20000
+${more}
+---
+`
+const driver = `---
+name: Items
+id: items-http
+description: d
+version: 1.0.0
+kind: http
+base_url: http://items.test:8080/v1
+default_method: GET
+network: { egress: ["items.test:8080"] }
+implements:
+  - { tool: item.get, version: ^1.0.0, metadata: { http: { endpoint: "/items/\${input.id}", headers: { X-Note: "\${input.note}" }, response_extract: $.item } } }
+  - { tool: item.put, version: ^1.0.0, metadata: { http: { endpoint: /items, method: POST, idempotency_key_header: Idempotency-Key } } }
+  - { tool: item.sneak, version: ^1.0.0, metadata: { http: { endpoint: /items, method: POST } } }
+  - { tool: item.watch, version: ^1.0.0, metadata: { http: { endpoint: /watch, streaming: { transport: ndjson } } } }
+---
+`
+
+let folder: string
+let host: Host
+let server: Server
+let backend: SandboxBackend | undefined
+let prepared = 0
+let requests: IncomingMessage[] = []
+let answer: RequestListener = (_, response) => response.end("{}")
+
+beforeAll(async () => {
+  folder = openFolder()
+  const put = (name: string, text: string): void => {
+    mkdirSync(join(folder, "m", name), { recursive: true })
+    writeFileSync(join(folder, "m", name, name === "items" ? "DRIVER.md" : "TOOL.md"), text)
+  }
+  put("get", tool("item.get", "retry: { max_attempts: 3, backoff: fixed, initial_ms: 1 }"))
+  put(
+    "put",
+    tool(
+      "item.put",
+      "mutates: ['network:items.test']\napproval: on-mutate\nretry: { max_attempts: 2, backoff: fixed, initial_ms: 1 }",
+    ),
+  )
+  put("sneak", tool("item.sneak"))
+  put("watch", tool("item.watch").replace("outputs: {}", "outputs: { type: array }"))
+  put("items", driver)
+  server = createServer((request, response) => {
+    requests.push(request)
+    response.on("error", () => undefined)
+    request.resume().on("end", () => answer(request, response))
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const { port } = server.address() as AddressInfo
+  const config = join(folder, "caisson.yaml")
+  writeFileSync(config, `read_only_http: enforce\negress:\n  services:\n    items.test: 127.0.0.1:${port}\n`, {
+    mode: 0o600,
+  })
+  mkdirSync(join(folder, "work"))
+  mkdirSync(join(folder, "data"), { mode: 0o700 })
+  const real = createNamespaceBackend({ data: join(folder, "data") })
+  const counting: SandboxBackend = {
+    name: real.name,
+    prepare: (...words) => {
+      prepared += 1
+      return real.prepare(...words)
+    },
+    recover: (...words) => real.recover(...words),
+    commitHeld: (held) => real.commitHeld(held),
+    examine: () => real.examine(),
+    [Symbol.asyncDispose]: () => real[Symbol.asyncDispose](),
+  }
+  backend = counting
+  host = await createHost({ data: join(folder, "data"), manifests: [join(folder, "m")], config, backend: counting })
+})
+afterAll(async () => {
+  await host?.close()
+  await backend?.[Symbol.asyncDispose]()
+  server.closeAllConnections()
+  await new Promise((resolve) => server.close(resolve))
+  removeFolder(folder)
+})
+beforeEach(() => {
+  requests = []
+})
+
+const call = (name: string, input: object, options: Partial<CallOptions> = {}): Promise<Envelope> =>
+  host.call(
+    { tool: name, input: input as never, workspace: join(folder, "work") },
+    { caller: processCaller("alice"), approved: true, ...options },
+  )
+const receipt = () => readReceipts(join(folder, "data")).at(-1)?.metadata ?? {}
+
+describe("an http driver", () => {
+  it("is listed as available, and `why` says what would be sent and that no program runs", async () => {
+    const listed = await host.tools()
+    expect(listed.find(({ contract }) => contract.id === "item.get")?.availability).toMatchObject({ available: true })
+    const why = await host.why({ tool: "item.get", input: { id: "a b" }, workspace: join(folder, "work") })
+    expect(why).toMatchObject({
+      selected: "items-http@1",
+      argv: ["GET", "http://items.test:8080/v1/items/a%20b"],
+      egress: ["items.test:8080"],
+    })
+    expect(why.error).toBeUndefined()
+    expect(why.profile?.executables).toBeUndefined()
+    const open = await host.why({ tool: "item.get", workspace: join(folder, "work") })
+    expect(open.argv).toEqual(["GET", "http://items.test:8080/v1/items/${input.id}"])
+    expect(requests).toEqual([])
+    // The listing may have looked at other drivers' programs.
+    prepared = 0
+  })
+
+  it("answers without a sandbox, and its receipt says what was asked, of whom, and that nothing was started", async () => {
+    answer = (_, response) => response.end('{"item":{"name":"bolt"}}')
+    const envelope = await call("item.get", { id: "7", note: "private words" })
+    expect(envelope).toMatchObject({ ok: true, value: { name: "bolt" }, effects: [], denied: [] })
+    const facts = receipt()
+    expect(facts).toMatchObject({
+      backend: "none",
+      program: { started: false },
+      ending: "answer",
+      reached: [{ target: "items.test:8080", count: 1 }],
+      url_template: "GET http://items.test:8080/v1/items/${input.id}",
+      header_keys: ["x-note"],
+      response_status: 200,
+      effects_committed: false,
+    })
+    expect(JSON.stringify(facts)).not.toMatch(/private words|bolt/)
+    expect(prepared).toBe(0)
+  })
+
+  it("changes what its contract declares, once a person has said yes, with one key in all attempts", async () => {
+    let tries = 0
+    answer = (_, response) => {
+      tries += 1
+      if (tries === 1) return void response.destroy()
+      return void response.writeHead(201).end('"made"')
+    }
+    expect(await call("item.put", { id: "1" }, { approved: false })).toMatchObject({
+      error: { code: "approval_required" },
+    })
+    expect(requests).toEqual([])
+    expect(await call("item.put", { id: "1" })).toMatchObject({ ok: true, value: "made" })
+    const keys = requests.map(({ headers }) => headers["idempotency-key"])
+    expect([keys.length, new Set(keys).size]).toEqual([2, 1])
+    expect(receipt()).toMatchObject({ attempts: 2, ok: true })
+  })
+
+  it("may not change what its contract does not declare, where the operator says so", async () => {
+    const envelope = await call("item.sneak", { id: "1" })
+    expect(envelope).toMatchObject({ ok: false, error: { code: "egress_denied", details: { reason: "read_only" } } })
+    expect(envelope.denied).toMatchObject([{ layer: "egress", reason: "read_only", target: "items.test:8080" }])
+    expect(requests).toEqual([])
+  })
+
+  it("is not led elsewhere: a redirect to what is not declared is denied, and on record", async () => {
+    answer = (_, response) => response.writeHead(302, { location: "http://evil.test/" }).end()
+    const envelope = await call("item.get", { id: "1" })
+    expect(envelope).toMatchObject({ ok: false, error: { code: "egress_denied" } })
+    expect(envelope.denied).toMatchObject([{ reason: "host_not_allowed", target: "evil.test:80" }])
+    expect(receipt()).toMatchObject({ denied: [{ target: "evil.test:80" }] })
+  })
+
+  it("sends nothing for an input that would write a header of its own", async () => {
+    const envelope = await call("item.get", { id: "1", note: "x\r\nX-Admin: yes" })
+    expect(envelope).toMatchObject({ ok: false, error: { code: "input_invalid" } })
+    expect(requests).toEqual([])
+  })
+
+  it("is over when it is cancelled, and the service sees its connection go", async () => {
+    const cancel = new AbortController()
+    const gone = new Promise<void>((resolve) => {
+      answer = (request) => {
+        request.socket.on("close", () => resolve())
+        cancel.abort()
+      }
+    })
+    const envelope = await call("item.get", { id: "1" }, { signal: cancel.signal })
+    expect(envelope).toMatchObject({ ok: false, error: { code: "cancelled", details: { commit: "unknown" } } })
+    await gone
+  })
+
+  it("tries again after a crash of the service as its contract says, and then tells of it", async () => {
+    answer = (request) => request.socket.destroy()
+    const envelope = await call("item.get", { id: "1" })
+    expect(envelope).toMatchObject({ ok: false, error: { code: "upstream_error", retryable: true } })
+    expect([requests.length, receipt()["attempts"]]).toEqual([3, 3])
+  })
+
+  it("leaves a service alone for as long as it asks to be, or gives up where that is too long", async () => {
+    let tries = 0
+    answer = (_, response) => {
+      tries += 1
+      if (tries === 1) response.writeHead(429, { "retry-after": "1" }).end()
+      else response.end('{"item":2}')
+    }
+    expect(await call("item.get", { id: "1" })).toMatchObject({ ok: true, value: 2 })
+    answer = (_, response) => response.writeHead(429, { "retry-after": "3600" }).end()
+    requests = []
+    expect(await call("item.get", { id: "1" })).toMatchObject({
+      ok: false,
+      error: { code: "rate_limited", retryable: true, details: { retry_after_ms: 3_600_000 } },
+    })
+    expect(requests).toHaveLength(1)
+  })
+
+  it("tells of a stream's parts while they come", async () => {
+    const events: CallEvent[] = []
+    answer = (_, response) => {
+      response.write('{"n":1}\n')
+      setImmediate(() => response.end('{"n":2}\n'))
+    }
+    expect(await call("item.watch", {}, { onEvent: (event) => events.push(event) })).toMatchObject({
+      value: [{ n: 1 }, { n: 2 }],
+    })
+    const told = events.filter((event) => event.type === "progress").map(({ value }) => value)
+    expect(told).toEqual([{ n: 1 }, { n: 2 }])
+  })
+
+  it("made no sandbox in all of this", () => {
+    expect(prepared).toBe(0)
+  })
+})
