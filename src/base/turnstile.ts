@@ -14,11 +14,20 @@ interface Expiring {
 interface Turnstile {
   enter(deadline: Expiring, client: string): boolean | Promise<boolean>
   leave(client: string): void
-  /** Do the work when its turn has come, however long that takes. */
-  pass<T>(work: () => Promise<T>, client?: string): Promise<T>
+  /**
+   * Do the work when its turn has come, however long that takes. Work that is cancelled while it waits is done at once,
+   * beside the others: it hears the same signal, and has only to say so.
+   */
+  pass<T>(work: () => Promise<T>, cancel?: AbortSignal): Promise<T>
 }
 
 const never: Expiring = { expired: false, onExpired: () => undefined, off: () => undefined }
+
+const untilAborted = (signal: AbortSignal): Expiring => ({
+  expired: signal.aborted,
+  onExpired: (callback) => signal.addEventListener("abort", callback, { once: true }),
+  off: (callback) => signal.removeEventListener("abort", callback),
+})
 
 export function createTurnstile(limit: number, ofOne = limit): Turnstile {
   let inside = 0
@@ -73,12 +82,12 @@ export function createTurnstile(limit: number, ofOne = limit): Turnstile {
   return {
     enter,
     leave,
-    async pass(work, client = "") {
-      await enter(never, client)
+    async pass(work, cancel) {
+      const entered = await enter(cancel === undefined ? never : untilAborted(cancel), "")
       try {
         return await work()
       } finally {
-        leave(client)
+        if (entered) leave("")
       }
     },
   }

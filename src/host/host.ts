@@ -10,6 +10,7 @@ import { type Caller, isOperator } from "./access/caller.ts"
 import { explain } from "./questions/explain.ts"
 import { listDrivers, listTools } from "./questions/listing.ts"
 import { perform } from "./call/perform.ts"
+import { unlessCancelled } from "./call/running/cancelled.ts"
 import type { Requested } from "./call/steps.ts"
 import { loadConfig } from "./config/load.ts"
 import { HostStartError, startFailure } from "./start-error.ts"
@@ -128,17 +129,18 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   }
   const call = async (request: CallRequest, given: CallOptions = {}): Promise<Envelope> => {
     const options = readOptions("call", "call", given)
-    return open(() =>
-      turn.pass(async () => {
+    return open(() => {
+      const requested = requestOf(request, options)
+      return turn.pass(async () => {
         abandoned ??= tidyUp()
-        await abandoned
+        await unlessCancelled(abandoned, requested.signal)
         const { onEvent: observe } = options
-        return perform(core, log, requestOf(request, options), {
+        return perform(core, log, requested, {
           holder: held,
           ...(observe === undefined ? {} : { observe }),
         })
-      }),
-    )
+      }, requested.signal)
+    })
   }
   const why = async (request: CallRequest, given: WhyOptions = {}): Promise<WhyReport> => {
     const options = readOptions("why", "why", given)
@@ -153,7 +155,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
     if (answer !== "approve" && answer !== "deny") throw new TypeError("decide takes `approve` or `deny`")
     const { caller, signal } = readOptions("decide", "decide", options)
     const cancel = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal])
-    return open(() => turn.pass(() => held.decide(String(id), answer, caller, cancel)))
+    return open(() => turn.pass(() => held.decide(String(id), answer, caller, cancel), cancel))
   }
 
   const shutDown = async (): Promise<void> => {

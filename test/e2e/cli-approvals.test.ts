@@ -1,7 +1,9 @@
 /** `caisson approvals`, spawned for real. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { afterEach, beforeEach, expect, test } from "vitest"
+import { storeFile } from "../../src/data-folder/paths.ts"
 import type { Envelope, HeldApproval, HeldApprovalDetail } from "../../src/host/types.ts"
 import { caisson, type Ended, scratch } from "../cli/run-caisson.ts"
 
@@ -71,4 +73,22 @@ test("a denied call is gone; a conflict, an unknown call and a wrong word end wi
   const help = await run("approvals", "approve", "--help")
   expect(help.code).toBe(0)
   expect(help.stdout).toContain("approve [options] <id>")
+})
+
+test("a held call whose row is damaged is named with what to do, and the others are listed", {
+  timeout: 240_000,
+}, async () => {
+  const [broken, whole] = [await held(), await held()]
+  const db = new DatabaseSync(storeFile(env["CAISSON_DATA"] ?? ""))
+  db.prepare("UPDATE held SET facts = '{' WHERE id = ?").run(broken)
+  db.close()
+  const listed = await run("approvals")
+  expect(listed.code).toBe(0)
+  expect(parsed<HeldApproval[]>(listed).map(({ id, damaged }) => ({ id, damaged }))).toEqual([
+    { id: broken, damaged: true },
+    { id: whole },
+  ])
+  expect(listed.stderr).toContain(`caisson approvals deny ${broken}`)
+  expect(await run("approvals", "deny", broken, "--json")).toMatchObject({ code: 0 })
+  expect(parsed<HeldApproval[]>(await run("approvals"))).toMatchObject([{ id: whole }])
 })

@@ -139,6 +139,29 @@ describe("a host", () => {
     )
   })
 
+  it("a call that is cancelled while it waits for a place ends at once, with its receipt, and takes nobody's place", async () => {
+    const most = hostLimits.concurrentCalls.value
+    const backend = fakeBackend(version, ...Array.from({ length: most + 1 }, () => ({ hang: true })))
+    await using host = await createHost({ data, manifests: [fixtures], backend })
+    await host.why({ tool: "fixture.act", workspace })
+    const request = { tool: "fixture.act", input: { verb: "env" }, workspace }
+    const stop = new AbortController()
+    const calls = Array.from({ length: most }, () => host.call(request, { signal: stop.signal }))
+    const jobs = (): number => backend.jobs.length - 1
+    await vi.waitUntil(() => jobs() === most)
+    const impatient = new AbortController()
+    const waiting = host.call(request, { signal: impatient.signal })
+    impatient.abort()
+    const envelope = await waiting
+    expect(envelope).toMatchObject({ ok: false, error: { code: "cancelled" } })
+    expect(readReceipts(data, { call: envelope.call })).toHaveLength(1)
+    expect(jobs()).toBe(most)
+    const next = host.call(request, { signal: stop.signal })
+    expect(jobs()).toBe(most)
+    stop.abort()
+    await Promise.all([...calls, next])
+  })
+
   it("explains a call that waits for approval, with route and profile", async () => {
     await using host = await createHost({ data, manifests: [fixtures], backend: fakeBackend(version) })
     expect(await host.why({ tool: "fixture.always", workspace })).toMatchObject({
