@@ -65,6 +65,8 @@ export const installBuildsFolder = at("installed", "builds")
 /** held while one is: one for each request */
 export const installLocksFolder = at("installed", "locks")
 
+/** what health checks found, a file a driver */
+export const healthFolder = at("health")
 /** what programs said of their versions */
 export const versionsFolder = at("versions")
 /** what manifests said when they were read last */

@@ -67,6 +67,13 @@ export const hostLimits = Object.freeze({
   probeRetryMs: limit("version checks", 60_000, "a check that ran out of time is not run again before"),
   moduleMs: limit("a driver's module without a call", 10_000, "it is ended, and what asked for it hears of it"),
   talkMs: limit("a talk outside a call", 30_000, "the program is ended, and the driver counts as unavailable"),
+  healthStaleMs: limit(
+    "health checks",
+    300_000,
+    "a result that is older is not relied on: the driver is checked again",
+  ),
+  healthReasonChars: limit("health checks", 300, "the rest of why a driver is not well is left out"),
+  healthRecordBytes: limit("health checks", 4096, "a longer record is not read, and the driver is checked again"),
   lastWordMs: limit(
     "a conversation",
     2_000,

@@ -17,12 +17,14 @@ import { createProbe, ProbeNotSealed } from "../call/running/probe.ts"
 import { createModuleRunner } from "../call/running/run-in-module.ts"
 import { createTalk } from "../call/running/talk.ts"
 import type { OperatorConfig } from "../config/types.ts"
+import { runCheck } from "../health/check.ts"
+import { createHealthChecks } from "../health/health-checks.ts"
+import { openHealthRecords } from "../health/records.ts"
 import { createAvailability } from "../drivers/availability.ts"
 import { thisMachine } from "../drivers/machine.ts"
 import { locateSystemProgram } from "../drivers/program.ts"
 import type { DriverAvailability } from "../drivers/kind.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
-import type { HealthStatus } from "../resolver/types.ts"
 import type { HostOptions } from "../types.ts"
 import type { DockerHostOptions } from "./docker.ts"
 import { checkEgress, serveEgress } from "./egress.ts"
@@ -121,6 +123,7 @@ export const openCore = async ({
     return opening
   }
   const reviews = createReviews(catalogue, store)
+  const probe = createProbe(data, backend, closing)
   const checker = createAvailability({
     installs,
     mayInstall: config.install.onDemand,
@@ -128,7 +131,7 @@ export const openCore = async ({
     interpreters: config.interpreters,
     talk: createTalk({ data, backend, reviewOf: reviews.of, closing }),
     machine: await thisMachine(data),
-    probe: createProbe(data, backend, closing),
+    probe,
     store: openVersionStore(data),
   })
 
@@ -145,7 +148,12 @@ export const openCore = async ({
   const recover = async (workspace: FolderIdentity, cancel: AbortSignal): Promise<void> =>
     (await backend()).recover(workspace, cancel)
 
-  const health = new Map<string, HealthStatus>()
+  const checkOptions = { config, probe, egressProxy: serveEgress }
+  const health = createHealthChecks({
+    run: (of, check) => runCheck(checkOptions, of, check, closing),
+    records: openHealthRecords(data),
+    closing,
+  })
   failed.move()
   return {
     data,
@@ -158,7 +166,7 @@ export const openCore = async ({
       return located.ok ? located.program : undefined
     },
     runInModule,
-    health: () => health,
+    health: (drivers) => health.of(drivers),
     installs,
     vault: openFileVault(data),
     inUse: inUseBy([catalogue, ...config.manifests, ...manifests, ...modulesOf(defined)]),

@@ -5,6 +5,7 @@ import type { Channel, Denial, SandboxBackend } from "../../sandbox/backend.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import type { DriverAvailability } from "../drivers/kind.ts"
+import type { Checkable } from "../health/check.ts"
 import type { Installs } from "../install/installs.ts"
 import type { Program } from "../drivers/program.ts"
 import type { RunInModule } from "../drivers/runner/run-in-module.ts"
@@ -56,7 +57,8 @@ export interface HostCore {
   findProgram(name: string): Program | undefined
   /** one function of a driver's own module, without network, secrets or workspace */
   readonly runInModule: RunInModule
-  health(): ReadonlyMap<string, HealthStatus>
+  /** how drivers that are there fare, checked again where that is stale */
+  health(drivers: readonly Checkable[]): Promise<ReadonlyMap<string, HealthStatus>>
   /** started at first need */
   backend(): Promise<SandboxBackend>
   egressProxy(policy: EgressPolicy): Promise<ServedEgress>

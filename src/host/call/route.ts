@@ -90,6 +90,10 @@ export const findRoute = async (
   const availability = new Map(
     await Promise.all(drivers.map(async (driver) => [driver.key, await availabilityOf(core, driver)] as const)),
   )
+  const there = drivers.flatMap((driver) => {
+    const found = availability.get(driver.key)
+    return found?.available === true ? [{ driver, found }] : []
+  })
   const resolution = resolve({
     tool: call.tool,
     drivers,
@@ -102,7 +106,7 @@ export const findRoute = async (
     },
     policy: policyOf(core),
     availability,
-    health: core.health(),
+    health: await core.health(there),
     auth: authStates(drivers),
     now: Date.now(),
   })

@@ -217,6 +217,8 @@ export interface DriverKindModule {
   /** may its code bring transforms that this host does not know? */
   readonly bringsTransforms: boolean
   bind(driver: DriverContract, index: number, tool: ToolContract, implementation: Implementation): BoundEntry
+  /** the address that the driver talks to, for those that talk to one */
+  service?(driver: DriverContract): string | undefined
   unenforceable(driver: DriverContract): Unenforceable | undefined
   /** packages that must be installed before it can serve; absent: it needs none */
   packages?(driver: DriverContract): readonly InstallSpec[]

@@ -47,8 +47,8 @@ type FoundVersion =
   | { readonly ok: false; readonly reason: string; readonly fix: string }
 
 /** What is checked: the driver's program as its kind found it. */
-interface Checkable {
-  readonly check: VersionCheck
+interface Checkable<Check = VersionCheck> {
+  readonly check: Check
   readonly program: Program
   /** as the manifest calls the program */
   readonly bin: string
@@ -65,9 +65,10 @@ type Prepared =
   | { readonly ok: true; readonly request: ProbeRequest }
   | { readonly ok: false; readonly reason: string; readonly fix: string }
 
-const prepareProbe = (
+/** The program that a check starts, and what it may start in turn. */
+export const prepareProbe = (
   driver: DriverContract,
-  { check, program, bin, env, children }: Checkable,
+  { check, program, bin, env, children }: Checkable<Pick<VersionCheck, "cmd" | "timeoutMs">>,
   folders: readonly string[],
 ): Prepared => {
   const split = splitWords(check.cmd, { ...env, HOME: inside.home })

@@ -194,7 +194,7 @@ export const worldOf = ({
         name === "git" ? programOf({ name, found: "/usr/bin/git", path: "/usr/bin/git" }) : undefined,
       inUse: [],
       runInModule: () => Promise.reject(new Error("not in these tests")),
-      health: () => new Map(),
+      health: async () => new Map(),
       backend: () => Promise.reject(new Error("this test starts no sandbox")),
       egressProxy: () => Promise.reject(new Error("this test serves no egress")),
       recover: async () => undefined,

@@ -70,6 +70,10 @@ export const httpKind: DriverKindModule = {
   kind: "http",
   bringsTransforms: true,
   bind,
+  service: (driver) => {
+    const { origin, path } = specOf(driver).base
+    return `${origin}${path}/`
+  },
   unenforceable: () => undefined,
   available,
   needs: ({ driver }) => ({

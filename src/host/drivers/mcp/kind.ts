@@ -75,6 +75,10 @@ export const mcpKind: DriverKindModule = {
   kind: "mcp",
   bringsTransforms: false,
   bind,
+  service: (driver) => {
+    const { server } = specOf(driver)
+    return server.kind === "remote" ? server.url : undefined
+  },
   unenforceable: (driver) => {
     const { sandbox } = specOf(driver)
     return sandbox === undefined ? undefined : unreadablePattern(driver, [sandbox])
