@@ -10,7 +10,7 @@ import type { CliSpec, DriverContract } from "../../../manifest/types.ts"
 import { satisfies } from "../../../manifest/schema/version.ts"
 import { installFix } from "../install-fix.ts"
 import type { DriverAvailability, Surroundings } from "../kind.ts"
-import { locateInstalled, packageOf } from "./installed.ts"
+import { locateInstalled, packageOf } from "../installed.ts"
 import type { InstallSpec } from "../../install/types.ts"
 import { type Located, locateSystemProgram, locateVendoredProgram, systemFolders } from "../program.ts"
 

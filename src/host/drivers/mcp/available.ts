@@ -2,17 +2,18 @@
  * Whether an mcp driver's server is there, and is what the driver says it is.
  *
  * Guarantees: a server that is started here is looked at once for each manifest and program, in a sandbox without network
- * or secrets: every tool that the driver names is there and fits its contract, or the driver is unavailable. One that
- * cannot be looked at so, because it has declared that it needs its network, is looked at in each call alone.
+ * or secrets: every tool that the driver names is there and fits its contract, or the driver is unavailable, which is
+ * remembered for a while. One that cannot be looked at so, because it has declared that it needs its network, is looked at
+ * in each call alone, as are all of them.
  */
 import { createHash } from "node:crypto"
-import path from "node:path"
 import type { DriverContract, McpSpec } from "../../../manifest/types.ts"
 import type { Failure } from "../../failure.ts"
-import { installFix } from "../install-fix.ts"
+import { hostLimits } from "../../limits.ts"
 import type { Binding, DriverAvailability, Surroundings } from "../kind.ts"
-import { type Located, locateSystemProgram, locateVendoredProgram, type Program } from "../program.ts"
-import { sandboxOf, startOf, type StartedServer } from "./server.ts"
+import { locateSystemProgram, type Program } from "../program.ts"
+import { locate } from "./locate.ts"
+import { type FoundServer, sandboxOf, startOf, type StartedServer } from "./server.ts"
 import { inspect } from "./talk.ts"
 
 const missing = (reason: string, fix: string): DriverAvailability => ({
@@ -22,54 +23,32 @@ const missing = (reason: string, fix: string): DriverAvailability => ({
   fix,
 })
 
-/** Of a kind of server that this host does not run. */
-const notServed = ({ server, connection }: McpSpec): DriverAvailability | undefined => {
-  if (server.kind !== "binary")
-    return missing(`this host does not run MCP servers of kind ${server.kind} yet`, "use a server of kind binary")
-  if (connection.keepalive)
-    return missing(
-      "the driver asks for a server that is kept between calls (`keepalive`), and this host starts one for each call",
-      "take `keepalive` out of `connection_options`, where the server keeps nothing that the next call needs",
-    )
-  return undefined
+interface Looked {
+  readonly driver: DriverContract
+  readonly spec: McpSpec
+  readonly server: StartedServer
+  readonly found: FoundServer
+  readonly edition: string
+  readonly bindings: readonly Binding[]
 }
 
-const locate = (driver: DriverContract, file: string, folders: readonly string[]): Located =>
-  file.includes("/") && !path.isAbsolute(file)
-    ? locateVendoredProgram(file, path.dirname(driver.source.file), folders)
-    : locateSystemProgram(file, folders)
-
-const keyOf = (driver: DriverContract, program: Program, bindings: readonly Binding[]): string =>
+const keyOf = ({ driver, edition, bindings }: Looked): string =>
   createHash("sha256")
-    .update(
-      JSON.stringify([
-        "tools",
-        driver.source.digest,
-        program.path,
-        program.identity,
-        bindings.map(({ tool }) => tool.source.digest),
-      ]),
-    )
+    .update(JSON.stringify(["tools", driver.source.digest, edition, bindings.map(({ tool }) => tool.source.digest)]))
     .digest("hex")
 
 const FITS = "fits"
 
 /** Undefined: it is as the driver says, or nobody can tell without its network. */
-const fault = async (
-  driver: DriverContract,
-  spec: McpSpec,
-  server: StartedServer,
-  program: Program,
-  here: Surroundings,
-  bindings: readonly Binding[],
-): Promise<Failure | undefined> => {
-  const key = keyOf(driver, program, bindings)
-  if ((await here.remembered?.get(key)) === FITS) return undefined
+const look = async (what: Looked, here: Surroundings): Promise<Failure | undefined> => {
+  const { driver, spec, server, found, bindings } = what
   const find = (name: string): Program | undefined => {
     const located = locateSystemProgram(name, here.folders)
     return located.ok ? located.program : undefined
   }
-  const { argv, executables, env } = startOf(program, server, sandboxOf(spec, undefined), find)
+  const start = startOf(found, server, sandboxOf(spec, undefined), find)
+  if (start === undefined) return undefined
+  const { argv, executables, env } = start
   const looked = await here.talk({
     driver,
     argv,
@@ -77,12 +56,33 @@ const fault = async (
     env,
     converse: (session) => inspect(session, spec, bindings),
   })
-  if (looked.ok) {
-    await here.remembered?.set(key, FITS)
-    return undefined
-  }
+  if (looked.ok) return undefined
   const needsMore = driver.egress.length > 0 || driver.auth !== undefined
   return needsMore && looked.code !== "tool_unavailable" ? undefined : looked
+}
+
+/** Under way or not as it should be, of this process. */
+const faults = new Map<string, Promise<Failure | undefined>>()
+
+const faultOf = (what: Looked, here: Surroundings): Promise<Failure | undefined> => {
+  const key = keyOf(what)
+  const known = faults.get(key)
+  if (known !== undefined) return known
+  const looking = (async () => {
+    if ((await here.remembered?.get(key)) === FITS) return undefined
+    const fault = await look(what, here)
+    if (fault === undefined) await here.remembered?.set(key, FITS)
+    return fault
+  })()
+  faults.set(key, looking)
+  looking.then(
+    (fault) => {
+      if (fault === undefined) faults.delete(key)
+      else setTimeout(() => faults.delete(key), hostLimits.probeRetryMs.value).unref()
+    },
+    () => faults.delete(key),
+  )
+  return looking
 }
 
 export const available = async (
@@ -91,18 +91,26 @@ export const available = async (
   here: Surroundings,
   bindings: readonly Binding[],
 ): Promise<DriverAvailability> => {
-  const refused = notServed(spec)
-  if (refused !== undefined) return refused
-  const { server } = spec
-  if (server.kind !== "binary") return missing("", "")
-  const located = locate(driver, server.path, here.folders)
-  if (!located.ok) return missing(located.reason, installFix(driver))
-  const { program } = located
-  const found = await fault(driver, spec, server, program, here, bindings)
-  if (found === undefined) return { available: true, program }
-  const said = found.details["stderr"]
+  const { server, connection } = spec
+  if (server.kind === "remote" || server.kind === "docker")
+    return missing(
+      `this host does not run MCP servers of kind ${server.kind} yet`,
+      "use a server of kind binary or npm",
+    )
+  if (connection.keepalive)
+    return missing(
+      "the driver asks for a server that is kept between calls (`keepalive`), and this host starts one for each call",
+      "take `keepalive` out of `connection_options`, where the server keeps nothing that the next call needs",
+    )
+  const located = await locate(driver, server, here)
+  if (!located.ok) return located.answer
+  const { found, edition } = located
+  const fault = await faultOf({ driver, spec, server, found, edition, bindings }, here)
+  const version = found.module?.version
+  if (fault === undefined) return { available: true, ...found, ...(version === undefined ? {} : { version }) }
+  const said = fault.details["stderr"]
   return missing(
-    `its server is not what the driver says: ${found.message}${typeof said === "string" ? ` (${said.slice(-300)})` : ""}`,
-    found.hint ?? "start the server by hand and see what it says",
+    `its server is not what the driver says: ${fault.message}${typeof said === "string" ? ` (${said.slice(-300)})` : ""}`,
+    fault.hint ?? "start the server by hand and see what it says",
   )
 }

@@ -12,6 +12,7 @@ import type { Answer, DriverKindModule, KindCall, KindCommand, Needs } from "../
 import { unreadablePattern } from "../unreadable-pattern.ts"
 import { available } from "./available.ts"
 import { bind } from "./bind.ts"
+import { packagesOf } from "./locate.ts"
 import { argumentsFor } from "./offer.ts"
 import { sandboxOf, specOf, startOf } from "./server.ts"
 import { callTool } from "./talk.ts"
@@ -29,12 +30,14 @@ const callOf = ({ driver, binding }: KindCall): McpCall => {
   return mcp
 }
 
-const needs: DriverKindModule["needs"] = ({ program, driver, tool }, findProgram): Answer<Needs> => {
+const needs: DriverKindModule["needs"] = (call, findProgram): Answer<Needs> => {
+  const { driver, tool } = call
   const spec = specOf(driver.contract)
   const { server } = spec
-  if (program === undefined || server.kind === "remote") return notThere(driver.key)
   const sandbox = sandboxOf(spec, tool)
-  const { executables, env, absent } = startOf(program, server, sandbox, findProgram)
+  const start = server.kind === "remote" ? undefined : startOf(call, server, sandbox, findProgram)
+  if (start === undefined) return notThere(driver.key)
+  const { executables, env, absent } = start
   return {
     ok: true,
     value: {
@@ -50,16 +53,17 @@ const needs: DriverKindModule["needs"] = ({ program, driver, tool }, findProgram
 }
 
 const command = (call: KindCall): Answer<KindCommand> => {
-  const { driver, program, binding, tool, input } = call
+  const { driver, binding, tool, input } = call
   const spec = specOf(driver.contract)
   const { server } = spec
-  if (program === undefined || server.kind === "remote") return notThere(driver.key)
+  const start = server.kind === "remote" ? undefined : startOf(call, server, sandboxOf(spec, tool), () => undefined)
+  if (start === undefined) return notThere(driver.key)
   const values = argumentsFor(callOf(call), input)
   return {
     ok: true,
     value: {
       run: "conversation",
-      argv: startOf(program, server, sandboxOf(spec, tool), () => undefined).argv,
+      argv: start.argv,
       files: {},
       converse: (session) => callTool(session, spec, binding, values),
     },
@@ -68,7 +72,13 @@ const command = (call: KindCall): Answer<KindCommand> => {
 
 const evidence = (call: KindCall): JsonObject => {
   const { server, transport } = specOf(call.driver.contract)
-  return { mcp_tool_name: callOf(call).toolName, transport, server_kind: server.kind }
+  const { version } = call.module ?? {}
+  return {
+    mcp_tool_name: callOf(call).toolName,
+    transport,
+    server_kind: server.kind,
+    ...(version === undefined ? {} : { server_version: version }),
+  }
 }
 
 export const mcpKind: DriverKindModule = {
@@ -83,13 +93,15 @@ export const mcpKind: DriverKindModule = {
     const { sandbox } = specOf(driver)
     return sandbox === undefined ? undefined : unreadablePattern(driver, [sandbox])
   },
+  packages: (driver) => packagesOf(driver, specOf(driver).server),
   available: (driver, here, bindings) => available(driver, specOf(driver), here, bindings),
   needs,
   command,
   outline: ({ driver, program }) => {
     const { server } = specOf(driver.contract)
     if (server.kind === "remote") return [server.url]
-    return [program?.name ?? (server.kind === "binary" ? server.path : server.kind), ...server.args]
+    const name = server.kind === "binary" ? server.path : server.kind === "npm" ? server.package : server.image
+    return [program?.name ?? name, ...server.args]
   },
   evidence,
 }

@@ -1,6 +1,7 @@
 /** What starts a driver's server, in a call and outside of one alike. */
 import type { CliSandbox, DriverContract, McpServer, McpSpec, ToolContract } from "../../../manifest/types.ts"
 import type { Executables } from "../../../sandbox/backend.ts"
+import type { KindCall } from "../kind.ts"
 import type { Program } from "../program.ts"
 import { executablesFor, insidePath } from "../programs.ts"
 
@@ -26,6 +27,9 @@ export const sandboxOf = ({ sandbox }: McpSpec, tool: ToolContract | undefined):
     tty: { required: false },
   }
 
+/** A program, or a file of a package with the interpreter that runs it. */
+export type FoundServer = Pick<KindCall, "program" | "module">
+
 /** Literal values; one that needs a secret is bound where secrets are. */
 const literals = ({ env }: StartedServer): Readonly<Record<string, string>> =>
   Object.fromEntries(
@@ -43,13 +47,34 @@ interface Start {
   readonly absent: readonly string[]
 }
 
+/** Undefined: nothing that could be started was found. */
 export const startOf = (
-  program: Program,
+  { program, module: found }: FoundServer,
   server: StartedServer,
   { exec, env }: CliSandbox,
   findProgram: (name: string) => Program | undefined,
-): Start => ({
-  argv: [insidePath(program), ...server.args],
-  ...executablesFor(findProgram, program, exec),
-  env: { ...env.set, ...literals(server) },
-})
+): Start | undefined => {
+  const set = { ...env.set, ...literals(server) }
+  if (program !== undefined)
+    return {
+      argv: [insidePath(program), ...server.args],
+      ...executablesFor(findProgram, program, exec),
+      env: { ...program.env, ...set },
+    }
+  const script = found !== undefined && "path" in found.module ? found.module.path : undefined
+  if (found === undefined || script === undefined) return undefined
+  const { interpreter, bundles } = found
+  const names = exec.allow ? exec.spawn : []
+  const others = names.flatMap((name) => findProgram(name) ?? [])
+  return {
+    argv: [interpreter.inside, script, ...server.args],
+    executables: {
+      program: interpreter.program,
+      children: exec.allow,
+      spawn: { ...interpreter.spawn, ...Object.fromEntries(others.map((other) => [other.name, other.found])) },
+      bundles: { ...bundles, ...interpreter.bundles },
+    },
+    env: set,
+    absent: names.filter((name) => !others.some((other) => other.name === name)),
+  }
+}

@@ -1,16 +1,16 @@
 /**
- * A cli driver's program from its own package of npm or pip, installed and frozen.
+ * A driver's program from its own package of npm or pip, installed and frozen.
  *
  * Guarantees: it is the program that the package brings by that name, inside the layer when every link is followed; a
  * layer that was changed is no program. Does not: install anything.
  */
 import path from "node:path"
-import type { DriverContract } from "../../../manifest/types.ts"
-import { isReasonCode } from "../../failure.ts"
-import type { InstallSpec } from "../../install/types.ts"
-import { installFix } from "../install-fix.ts"
-import type { DriverAvailability, Surroundings } from "../kind.ts"
-import { type Located, locateVendoredProgram } from "../program.ts"
+import type { DriverContract } from "../../manifest/types.ts"
+import { isReasonCode } from "../failure.ts"
+import type { InstallSpec } from "../install/types.ts"
+import { installFix } from "./install-fix.ts"
+import type { DriverAvailability, Surroundings } from "./kind.ts"
+import { type Located, locateVendoredProgram } from "./program.ts"
 
 /** What npm or pip would bring, by the first of the driver's methods that is theirs. */
 export const packageOf = ({ install }: DriverContract): InstallSpec | undefined => {
