@@ -112,7 +112,7 @@ export const reasons = Object.freeze({
     401,
     4,
     "the driver needs a login",
-    "this host has no logins yet; use a driver that needs none",
+    "set the secrets that `details` names (`caisson secrets set`); this host has no logins yet",
   ),
   auth_failed: reason("needs-action", 401, 4, "the login failed", "check the credentials that the driver names"),
   setup_required: reason(

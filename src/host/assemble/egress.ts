@@ -3,13 +3,20 @@
  *
  * Guarantees: loaded at first need; each verdict is counted, so that what was reached and stopped can be told.
  */
+import { readFile } from "node:fs/promises"
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { ServedEgress } from "../call/core.ts"
 import type { OperatorConfig } from "../config/types.ts"
+import { inside } from "../drivers/paths.ts"
 import { HostStartError } from "../start-error.ts"
 
-/** Where a sandbox finds the authority of its own proxy. */
-const AUTHORITY = "/run/caisson/egress-ca.pem"
+const SYSTEM_ROOTS = "/etc/ssl/certs/ca-certificates.crt"
+
+/** The machine's own roots, and the authority of the call's proxy behind them. */
+const trusted = async (caPem: string): Promise<string> => {
+  const { bundleWith } = await import("../../egress-proxy/tls/trust.ts")
+  return bundleWith(await readFile(SYSTEM_ROOTS, "utf8").catch(() => ""), caPem)
+}
 
 export const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> => {
   const { createEgressProxy } = await import("../../egress-proxy/index.ts")
@@ -30,8 +37,9 @@ export const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> =
     substitutions,
     onDescriptor: boundBuffers,
   })
+  const files = proxy.caPem === undefined ? {} : { [inside.authority]: Buffer.from(await trusted(proxy.caPem)) }
   return {
-    files: proxy.caPem === undefined ? {} : { [AUTHORITY]: Buffer.from(proxy.caPem) },
+    files,
     serve: (channel) => void proxy.serve(channel),
     dial: (to) => proxy.dial(to),
     reached: () => Array.from(reached, ([target, count]) => ({ target, count })),

@@ -80,7 +80,7 @@ const walk = async (
   const obtained = await obtain(core, routed.value)
   trail.mark("install", obtained.ok ? obtained.value : undefined)
   if (!obtained.ok) return obtained
-  const signedIn = signIn(obtained.value)
+  const signedIn = await signIn(core, obtained.value)
   trail.mark("sign_in", signedIn.ok ? signedIn.value : undefined)
   if (!signedIn.ok) return signedIn
   const sealed = seal(core, signedIn.value)

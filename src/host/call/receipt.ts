@@ -199,8 +199,9 @@ const routedFacts = (progress: Progress, ran: JsonObject | undefined): JsonObjec
 
 const sealedFacts = (progress: Progress): JsonObject => {
   if (!has<Sealed>(progress, "profile")) return {}
-  const { profileDigest, commandFacts, timeout } = progress
+  const { profileDigest, commandFacts, timeout, sealedSecrets } = progress
   return {
+    ...(sealedSecrets.facts.length === 0 ? {} : { secrets: small([...sealedSecrets.facts]) }),
     ...Object.fromEntries(Object.entries(commandFacts).map(([key, value]) => [key, small(value)])),
     profile: profileDigest,
     timeout_ms: timeout.ms,

@@ -15,7 +15,7 @@ import { resolve } from "../resolver/resolve.ts"
 import type { Resolution, RoutePolicy } from "../resolver/types.ts"
 import type { HostCore } from "./core.ts"
 import { unenforceable } from "./sealing/enforceable.ts"
-import { authStates, loginDetails } from "./sign-in.ts"
+import { authStates, lackedBy, loginDetails } from "./sign-in.ts"
 import type { Authorized, Routed, Step } from "./steps.ts"
 
 export const availabilityOf = async (core: HostCore, driver: RegisteredDriver): Promise<DriverAvailability> => {
@@ -74,7 +74,8 @@ const brokenDriver = ({ registry }: HostCore, call: Asked, resolution: Resolutio
 }
 
 /** As much of a call as its route depends on. */
-type Asked = Pick<Authorized, "tool" | "input" | "context" | "pin" | "regions" | "anyInput" | "caller">
+type Asked = Pick<Authorized, "tool" | "input" | "context" | "pin" | "regions" | "anyInput" | "caller"> &
+  Partial<Pick<Authorized, "folder" | "user">>
 
 interface Routing {
   readonly resolution: Resolution
@@ -94,6 +95,7 @@ export const findRoute = async (
     const found = availability.get(driver.key)
     return found?.available === true ? [{ driver, found }] : []
   })
+  const lacks = await lackedBy(core, call, drivers)
   const resolution = resolve({
     tool: call.tool,
     drivers,
@@ -107,10 +109,10 @@ export const findRoute = async (
     policy: policyOf(core),
     availability,
     health: await core.health(there),
-    auth: authStates(drivers),
+    auth: authStates(drivers, lacks),
     now: Date.now(),
   })
-  const broken = brokenDriver(core, call, resolution)
+  const broken = brokenDriver(core, call, resolution) ?? (resolution.ok ? undefined : lacks.fault)
   return { resolution, availability, ...(broken === undefined ? {} : { broken }) }
 }
 

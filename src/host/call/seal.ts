@@ -14,12 +14,14 @@ import type { DriverKindModule, KindCall } from "../drivers/kind.ts"
 import { kindOf, unserved } from "../drivers/kinds.ts"
 import { sealPaths } from "../drivers/paths.ts"
 import { effectiveRetry } from "../invoke/retry.ts"
+import type { JsonObject } from "../../manifest/types.ts"
 import type { CallProfile } from "../types.ts"
 import type { HostCore } from "./core.ts"
 import { unenforceable } from "./sealing/enforceable.ts"
 import { notEnforced } from "./sealing/not-enforced.ts"
 import { sealEnv } from "./sealing/env.ts"
 import { sealLimits } from "./sealing/limits.ts"
+import { sealSecrets } from "./sealing/secrets.ts"
 import { channelFor, egressOf, policyFor } from "./sealing/network.ts"
 import type { Routed, Sealed, SignedIn, Step } from "./steps.ts"
 
@@ -32,9 +34,10 @@ const homeOf = (core: HostCore, { driver, folder, user }: SignedIn): string =>
   })
 
 /** Of all that is sealed: what the sandbox is given, and what its proxy lets through. Secrets are named, never digested. */
-const profileDigest = (profile: CallProfile, egress?: EgressPolicy): string =>
+const profileDigest = (profile: CallProfile, secrets: readonly JsonObject[], egress?: EgressPolicy): string =>
   digestOf({
     ...profile,
+    ...(secrets.length === 0 ? {} : { secrets: [...secrets] }),
     ...(egress === undefined
       ? {}
       : {
@@ -61,7 +64,10 @@ export const kindCall = ({ tool, driver, route, context, program, layers, module
   ...(module === undefined ? {} : { module }),
 })
 
-type SealedProfile = Pick<Sealed, "profile" | "profileDigest" | "egress" | "timeout" | "retry" | "notes"> & {
+type SealedProfile = Pick<
+  Sealed,
+  "profile" | "profileDigest" | "sealedSecrets" | "egress" | "timeout" | "retry" | "notes"
+> & {
   /** names whose values came from the operator's config */
   readonly passed: readonly string[]
   readonly kind: DriverKindModule
@@ -89,11 +95,20 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
   const needs = asked.value
   const entries = egressOf(core, tool, needs.egress)
   const network = entries.length === 0 ? "none" : channelFor(entries)
+  const secrets = sealSecrets(signedIn.secrets, entries)
+  if (!secrets.ok) return secrets
+  const { placeholders, substitutions, facts } = secrets.value
+  const given = new Set(signedIn.secrets.map(({ name }) => name))
   const paths = sealPaths(needs.fs, contract.auth?.state.paths ?? [])
   const env =
     needs.executables === undefined
       ? nobodys
-      : sealEnv(needs.env, core.config.env, needs.tty, network === "none" ? undefined : network.proxyPort)
+      : sealEnv(
+          { ...needs.env, pass: needs.env.pass.filter((name) => !given.has(name)) },
+          core.config.env,
+          needs.tty,
+          network === "none" ? undefined : network.proxyPort,
+        )
   const speakers = { tool, driver: contract, implementation }
   const { limits, required, timeout } = sealLimits(speakers, core.config)
   const home = paths.keep.length === 0 ? undefined : { dir: homeOf(core, signedIn), keep: paths.keep }
@@ -102,7 +117,7 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
     view: { read: paths.read, deny: paths.deny },
     write: paths.write,
     ...(home === undefined ? {} : { home }),
-    env: env.env,
+    env: needs.executables === undefined ? env.env : { ...env.env, ...placeholders },
     tty: needs.tty,
     ...(needs.privatePipes === true ? { privatePipes: true } : {}),
     network,
@@ -110,13 +125,14 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
     required,
     files: {},
   })
-  const egress = network === "none" ? undefined : policyFor(core, signedIn, entries)
+  const egress = network === "none" ? undefined : policyFor(core, signedIn, entries, substitutions)
   return {
     ok: true,
     value: {
       kind,
       profile,
-      profileDigest: profileDigest(profile, egress),
+      profileDigest: profileDigest(profile, facts, egress),
+      sealedSecrets: secrets.value,
       passed: env.passed,
       timeout,
       retry: effectiveRetry(speakers),

@@ -3,19 +3,17 @@
  *
  * Guarantees: a driver without an `auth` block needs none. One with secrets in `state.env` and no login is signed in
  * iff each of them resolves (C-18); one with a login, or with set-up steps, is signed in only once that was done.
- * Assumes: no store of secrets, logins or finished set-ups yet, so none of the latter ever is.
+ * Secrets are bound here, once it is clear that the call may have them.
+ * Assumes: no store of logins or finished set-ups yet, so none of the latter ever is.
  */
-import type {
-  DriverContract,
-  JsonObject,
-  JsonValue,
-  LoginProof,
-  LoginSpec,
-  ToolContract,
-} from "../../manifest/types.ts"
+import type { DriverContract, JsonObject, JsonValue, LoginProof, LoginSpec } from "../../manifest/types.ts"
 import type { Failure } from "../failure.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import type { AuthStatus } from "../resolver/types.ts"
+import { bindSecrets, type Binding, scopeFor, settingFix } from "../secrets/bind.ts"
+import { type SecretNeed, secretNeeds } from "../secrets/needs.ts"
+import { useOf } from "../secrets/scopes.ts"
+import type { HostCore } from "./core.ts"
 import type { Routed, SignedIn, Step } from "./steps.ts"
 
 /** A login as its manifest writes it, for whoever is to do it. */
@@ -33,35 +31,74 @@ const proofDetails = (proof: LoginProof): readonly (readonly [string, JsonValue]
   return [["http", { method, url, ...(expectStatus === undefined ? {} : { expect_status: expectStatus }) }]]
 }
 
-const authStatus = (driver: DriverContract): AuthStatus => {
+/** Secrets that a driver names and that have no value for who calls. */
+type Lacks = (driver: RegisteredDriver) => AuthStatus["missing"]
+
+const authStatus = (driver: DriverContract, missing: AuthStatus["missing"]): AuthStatus => {
   if (driver.setup.length > 0) return { state: "setup_required", pendingSetup: driver.setup.map((step) => step.id) }
   if (driver.auth === undefined) return { state: "authed" }
-  const nothingNeeded = driver.auth.login === undefined && driver.auth.state.env.length === 0
-  return { state: nothingNeeded ? "authed" : "unauthed" }
+  if (driver.auth.login === undefined && missing === undefined) return { state: "authed" }
+  return { state: "unauthed", ...(missing === undefined ? {} : { missing }) }
 }
 
-export const authStates = (drivers: readonly RegisteredDriver[]): ReadonlyMap<string, AuthStatus> =>
-  new Map(drivers.map((driver) => [driver.key, authStatus(driver.contract)]))
+export const authStates = (drivers: readonly RegisteredDriver[], lacks: Lacks): ReadonlyMap<string, AuthStatus> =>
+  new Map(drivers.map((driver) => [driver.key, authStatus(driver.contract, lacks(driver))]))
 
-/** Secrets that the contract requires, whichever driver serves it. */
-export const missingSecrets = ({ requires: { secrets } }: ToolContract, driver: string): Failure | undefined =>
-  secrets.length === 0
-    ? undefined
-    : {
-        ok: false,
-        code: "auth_required",
-        message: `the tool needs secrets that this host does not hold: ${secrets.join(", ")}`,
-        hint: "this host has no store of secrets yet",
-        details: { driver, secrets: [...secrets] },
-      }
+/** Who asks for a driver's secrets; without a folder, in no workspace of anybody's. */
+const bindingOf = (
+  core: HostCore,
+  {
+    tool,
+    caller,
+    folder,
+    user = caller.user,
+  }: Pick<Routed, "tool" | "caller"> & Partial<Pick<Routed, "folder" | "user">>,
+  driver: RegisteredDriver,
+): Binding => ({
+  use: useOf(core, driver, folder?.identity, user),
+  driver: driver.key,
+  vouched: driver.vouched,
+  tool,
+  caller: { user, roles: caller.roles },
+})
 
-export const signIn = (routed: Routed): Step<SignedIn> => {
-  const { contract, key } = routed.driver
-  const missing = missingSecrets(routed.tool, key)
-  if (missing !== undefined) return missing
-  const status = authStatus(contract)
-  if (status.state === "authed")
-    return { ok: true, value: { ...routed, authState: contract.auth === undefined ? "not-needed" : "authed" } }
+/**
+ * What the vault holds, where any of these needs a secret; else it is not opened. A vault that cannot be opened holds
+ * nothing, and whoever needs it is told why when it is asked.
+ */
+export const lackedBy = async (
+  core: HostCore,
+  call: Pick<Routed, "tool" | "caller"> & Partial<Pick<Routed, "folder" | "user">>,
+  drivers: readonly RegisteredDriver[],
+): Promise<Lacks & { readonly fault?: Failure }> => {
+  const needsOf = ({ contract }: RegisteredDriver): readonly SecretNeed[] =>
+    secretNeeds(contract, { requires: { secrets: [], tools: [] } }, core.registry.secrets)
+  const isAsked = drivers.some((driver) => needsOf(driver).length > 0)
+  const listed = isAsked ? await core.vault.list() : { ok: true as const, value: [] }
+  const names = listed.ok ? listed.value : []
+  const lacks: Lacks = (driver) => {
+    const binding = bindingOf(core, call, driver)
+    const slugs = needsOf(driver).flatMap((need) => (scopeFor(names, need, binding) === undefined ? [need.slug] : []))
+    return slugs.length === 0 ? undefined : { slugs, fix: settingFix(slugs, binding) }
+  }
+  return Object.assign(lacks, listed.ok ? {} : { fault: listed })
+}
+
+/** Secrets that the contract requires, whichever driver serves it, and that are not there; for a listing. */
+export const missingSecrets = async (
+  core: HostCore,
+  call: Pick<Routed, "tool" | "caller">,
+  driver: RegisteredDriver,
+): Promise<Failure | undefined> => {
+  const needs = secretNeeds({}, call.tool, core.registry.secrets)
+  const bound = await bindSecrets(core.vault, needs, bindingOf(core, call, driver))
+  return bound.ok ? undefined : bound
+}
+
+export const signIn = async (core: HostCore, routed: Routed): Promise<Step<SignedIn>> => {
+  const { driver, tool } = routed
+  const { contract, key } = driver
+  const status = authStatus(contract, undefined)
   if (status.state === "setup_required")
     return {
       ok: false,
@@ -69,14 +106,20 @@ export const signIn = (routed: Routed): Step<SignedIn> => {
       message: `${key} has set-up steps that were not done: ${status.pendingSetup?.join(", ") ?? ""}`,
       details: { driver: key, pending: [...(status.pendingSetup ?? [])] },
     }
-  return {
-    ok: false,
-    code: "auth_required",
-    message: `${key} needs a login`,
-    details: {
-      driver: key,
-      ...(contract.auth?.login === undefined ? {} : { login: loginDetails(contract.auth.login) }),
-      env: [...(contract.auth?.state.env ?? [])],
-    },
-  }
+  if (status.state !== "authed")
+    return {
+      ok: false,
+      code: "auth_required",
+      message: `${key} needs a login`,
+      details: {
+        driver: key,
+        ...(contract.auth?.login === undefined ? {} : { login: loginDetails(contract.auth.login) }),
+        env: [...(contract.auth?.state.env ?? [])],
+      },
+    }
+  const needs = secretNeeds(contract, tool, core.registry.secrets)
+  const secrets = await bindSecrets(core.vault, needs, bindingOf(core, routed, driver))
+  if (!secrets.ok) return secrets
+  const authState = contract.auth === undefined ? "not-needed" : "authed"
+  return { ok: true, value: { ...routed, authState, secrets: secrets.value } }
 }

@@ -15,6 +15,8 @@ import type { Failure, Success } from "../failure.ts"
 import type { DriverKindModule, Elicit, KindCommand } from "../drivers/kind.ts"
 import type { Program } from "../drivers/program.ts"
 import type { FoundModule } from "../drivers/runner/found-module.ts"
+import type { SealedSecrets } from "./sealing/secrets.ts"
+import type { BoundSecret } from "../secrets/bind.ts"
 import type { FrozenLayer, InstallSpec } from "../install/types.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import type { Reached } from "./core.ts"
@@ -90,6 +92,8 @@ export interface Routed extends Authorized {
 
 export interface SignedIn extends Routed {
   readonly authState: "not-needed" | "authed"
+  /** what of the vault this call was given */
+  readonly secrets: readonly BoundSecret[]
 }
 
 export interface Sealed extends SignedIn {
@@ -101,6 +105,7 @@ export interface Sealed extends SignedIn {
   readonly command: KindCommand
   /** what the receipt says of the command; never a value */
   readonly commandFacts: JsonObject
+  readonly sealedSecrets: SealedSecrets
   readonly timeout: EffectiveTimeout
   readonly retry: RetryRule
   readonly notes: readonly string[]

@@ -11,6 +11,7 @@ export const inside = Object.freeze({
   home: "/home/tool",
   scratch: "/tmp",
   bundle: "/opt/driver",
+  authority: "/run/caisson/egress-ca.pem",
   user: "tool",
 })
 

@@ -59,7 +59,7 @@ export const explain = async (core: HostCore, requested: Requested): Promise<Why
   const routed = route(call, routing)
   if (!routed.ok) return ended(routed, rows)
   const selected = routed.value.driver.key
-  const signedIn = signIn(routed.value)
+  const signedIn = await signIn(core, routed.value)
   if (!signedIn.ok) return { ...ended(signedIn, rows), selected }
   const sealed = sealProfile(core, signedIn.value)
   if (!sealed.ok) return { ...ended(sealed, rows), selected }

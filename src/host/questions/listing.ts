@@ -34,7 +34,7 @@ const availabilityFor = async (
   const failure = refusedRoute(routing) ?? (permission.ok ? undefined : permission.failure)
   if (failure !== undefined || !resolution.ok)
     return failure === undefined ? { available: false, code: "no_route", reason: "", fix: "" } : unavailable(failure)
-  const secrets = missingSecrets(tool, resolution.driver.key)
+  const secrets = await missingSecrets(core, { tool, caller }, resolution.driver)
   if (secrets !== undefined) return unavailable(secrets)
   const found = availability.get(resolution.driver.key)
   return {

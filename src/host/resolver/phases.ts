@@ -146,6 +146,9 @@ const personDrop = ({ key, contract }: RegisteredDriver, { auth, call }: Resolve
     }
   }
   if (state === "authed" || contract.auth === undefined || call.loginOnly === true) return undefined
+  const missing = auth.get(key)?.missing
+  if (state === "unauthed" && contract.auth.login === undefined && missing !== undefined)
+    return { code: "auth_required", reason: `it needs the secrets ${missing.slugs.join(", ")}`, fix: missing.fix }
   const reason =
     state === "logging-in" ? "a login is under way" : state === "expired" ? "its login expired" : "it needs a login"
   return { code: "auth_required", reason, fix: unattended }

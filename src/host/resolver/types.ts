@@ -10,6 +10,8 @@ export interface AuthStatus {
   readonly state: AuthState
   /** ids of set-up steps still to do */
   readonly pendingSetup?: readonly string[]
+  /** secrets that it needs and that are not there, and what sets them */
+  readonly missing?: { readonly slugs: readonly string[]; readonly fix: string }
 }
 export interface HealthStatus {
   readonly ok: boolean

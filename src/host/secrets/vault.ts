@@ -17,7 +17,7 @@ export interface SecretScope {
 }
 
 /** Who asks: everything that a scope may speak of. */
-type SecretUse = Required<SecretScope>
+export type SecretUse = Required<SecretScope>
 
 export interface SecretName {
   readonly slug: string

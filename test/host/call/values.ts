@@ -235,6 +235,6 @@ export const routed = async (place: Place, request: Asked = {}): Promise<Step<Ro
   return route(call, await findRoute(place.core, call))
 }
 export const signedIn = async (place: Place, request: Asked = {}): Promise<Step<SignedIn>> =>
-  signIn(value(await routed(place, request)))
+  signIn(place.core, value(await routed(place, request)))
 export const sealedOf = async (place: Place, request: Asked = {}): Promise<Step<Sealed>> =>
   seal(place.core, value(await signedIn(place, request)))

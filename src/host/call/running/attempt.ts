@@ -13,6 +13,8 @@ import type { ConversationCommand, HostedCommand, KindCommand, ProgramCommand } 
 import { endingFailure } from "../../invoke/error-map.ts"
 import type { Failure } from "../../failure.ts"
 import { tail } from "../../invoke/stream-text.ts"
+import { withoutSecrets } from "../../secrets/redact.ts"
+import { revealed } from "../sealing/secrets.ts"
 import type { HostCore, ServedEgress } from "../core.ts"
 import { notEnforced } from "../sealing/not-enforced.ts"
 import { cancelled } from "./cancelled.ts"
@@ -99,9 +101,14 @@ export interface AttemptOptions {
   readonly scope: AsyncDisposableStack
 }
 
-export const attempt = (core: HostCore, sealed: Sealed, options: AttemptOptions): Promise<Step<Attempt>> => {
-  const { command } = sealed
-  return command.run === "hosted" ? hosted(core, sealed, command, options) : sandboxed(core, sealed, command, options)
+export const attempt = async (core: HostCore, sealed: Sealed, options: AttemptOptions): Promise<Step<Attempt>> => {
+  const { command, secrets } = sealed
+  const made = await (command.run === "hosted"
+    ? hosted(core, sealed, command, options)
+    : sandboxed(core, sealed, command, options))
+  if (!made.ok || secrets.length === 0) return made
+  const values = secrets.map(({ value }) => value)
+  return { ok: true, value: { ...made.value, outcome: withoutSecrets(made.value.outcome, values) } }
 }
 
 const sandboxed = async (
@@ -131,7 +138,8 @@ const sandboxed = async (
     proxy.serve(prepared.channel)
   }
   const files = { ...(command.run === "conversation" ? command.files : {}), ...proxy?.files }
-  const job = jobOf(profile, { argv: command.argv, workspace: folder.identity, wallMs, files })
+  const sealedJob = jobOf(profile, { argv: command.argv, workspace: folder.identity, wallMs, files })
+  const job = { ...sealedJob, env: { ...sealedJob.env, ...revealed(sealed.sealedSecrets.env) } }
   const grace = command.run === "conversation" ? scope.use(new Grace(signal)) : undefined
   const running = await prepared.start(job, grace?.signal ?? signal)
   grace?.talk()

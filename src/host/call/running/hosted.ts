@@ -88,8 +88,10 @@ export const hosted = async (
     note: (more) => {
       facts = { ...facts, ...more }
     },
-    // Drivers that name any are not signed in: no secrets are kept here yet.
-    secret: async () => undefined,
+    secret: (name) => {
+      const { hosted: given } = sealed.sealedSecrets
+      return Promise.resolve(Object.hasOwn(given, name) ? given[name]?.reveal() : undefined)
+    },
     outlet: {
       async connect(to) {
         const served = await (serving ??= serve())

@@ -48,11 +48,12 @@ export const policyFor = (
   core: HostCore,
   { tool, driver }: SignedIn,
   entries: readonly EgressEntry[],
+  substitutions: EgressPolicy["substitutions"],
 ): EgressPolicy => ({
   entries,
   services: core.config.egress.services,
   private: core.config.egress.private,
   budgets: budgetsFor(core, driver.contract.egressBudget),
   readOnlyHttp: mutatesOutside(tool).length > 0 ? "off" : core.config.readOnlyHttp,
-  substitutions: [],
+  substitutions,
 })

@@ -1,0 +1,70 @@
+/**
+ * How a call's secrets reach what runs: which variable holds a value, which a placeholder, what the proxy puts in. Pure.
+ *
+ * Guarantees: a profile holds names and placeholders, never a value; values are put in when the program is started, or at
+ * the proxy. A secret that can only be given in a way that this host does not have ends the call before anything runs.
+ */
+import { trustEnvironment } from "../../../egress-proxy/tls/trust.ts"
+import type { EgressSubstitution } from "../../../egress-proxy/types.ts"
+import type { EgressEntry } from "../../../manifest/values/egress-entry.ts"
+import type { JsonObject } from "../../../manifest/types.ts"
+import { inside } from "../../drivers/paths.ts"
+import type { BoundSecret } from "../../secrets/bind.ts"
+import { routeOf } from "../../secrets/needs.ts"
+import type { Secret } from "../../secrets/secret.ts"
+import type { Step } from "../steps.ts"
+
+export interface SealedSecrets {
+  /** variables that hold a value; for the moment of the start alone */
+  readonly env: Readonly<Record<string, Secret>>
+  /** variables that hold a placeholder, and those that make the program trust the proxy */
+  readonly placeholders: Readonly<Record<string, string>>
+  readonly substitutions: readonly EgressSubstitution[]
+  /** by the driver's name: what the host itself may send for it */
+  readonly hosted: Readonly<Record<string, Secret>>
+  /** for the receipt and the digest: names, never values */
+  readonly facts: readonly JsonObject[]
+}
+
+const noSecrets: SealedSecrets = Object.freeze({
+  env: {},
+  placeholders: {},
+  substitutions: [],
+  hosted: {},
+  facts: [],
+})
+
+export const sealSecrets = (secrets: readonly BoundSecret[], egress: readonly EgressEntry[]): Step<SealedSecrets> => {
+  if (secrets.length === 0) return { ok: true, value: noSecrets }
+  const env: Record<string, Secret> = {}
+  const hosted: Record<string, Secret> = {}
+  const placeholders: Record<string, string> = {}
+  const substitutions: EgressSubstitution[] = []
+  const facts: JsonObject[] = []
+  for (const secret of secrets) {
+    const { name, slug, value, grantedBy, bound } = secret
+    const route = routeOf(secret, egress)
+    if (bound && route.via === "unserved")
+      return {
+        ok: false,
+        code: "tool_unavailable",
+        message: `the secret ${slug} is to be given as a ${route.kind}, which this host does not do`,
+        hint: "add an exposure of kind `env` or `egress-substitute` to its SECRETS.md",
+        details: { secret: slug },
+      }
+    facts.push({ slug, name, via: bound ? route.via : "none", granted_by: grantedBy })
+    if (!bound) continue
+    if (route.via === "env") env[name] = hosted[name] = value
+    if (route.via !== "egress-substitute") continue
+    placeholders[name] = route.placeholder
+    if (route.hosts.length === 0) continue
+    hosted[name] = value
+    substitutions.push({ placeholder: route.placeholder, value: value.reveal(), hosts: route.hosts })
+  }
+  if (substitutions.length > 0) Object.assign(placeholders, trustEnvironment(inside.authority))
+  return { ok: true, value: { env, placeholders, substitutions, hosted, facts } }
+}
+
+/** The variables as the program gets them. */
+export const revealed = (env: SealedSecrets["env"]): Record<string, string> =>
+  Object.fromEntries(Object.entries(env).map(([name, secret]) => [name, secret.reveal()]))

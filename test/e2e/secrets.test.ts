@@ -1,0 +1,99 @@
+import { createHash } from "node:crypto"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { expect, it } from "vitest"
+import { vaultFile } from "../../src/data-folder/paths.ts"
+import { processCaller } from "../../src/host/index.ts"
+import { openWorld, type World } from "./host-world.ts"
+
+const manifests = [join(import.meta.dirname, "../../fixtures/secrets")]
+const vouched = `manifests: ["${manifests[0]}"]\n`
+const canary = "tok_live-5b1f0c2e9d"
+const digest = `${createHash("sha256").update(canary).digest("hex")}  -\n`
+const tell = (world: World, how: string, user = "alice") =>
+  world.call("fixture.tell", { how }, { caller: processCaller(user) })
+
+const nowhereIn = (folder: string): void => {
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
+    if (entry.isFile())
+      expect(readFileSync(join(entry.parentPath, entry.name), "latin1"), entry.name).not.toContain("5b1f0c2e9d")
+}
+
+it("a driver's program gets the secret that it names, of the user who calls, and nothing else tells it", async () => {
+  await using world = await openWorld(vouched, { manifests: [] })
+  expect(await tell(world, "digest")).toMatchObject({
+    ok: false,
+    error: { code: "auth_required", hint: expect.stringContaining("caisson secrets set") as string },
+  })
+  await world.host.secrets.set("teller-key", canary, { user: "alice" })
+  await world.host.secrets.set("teller-key", "bobs-other-value", { user: "bob" })
+  const told = await tell(world, "digest")
+  expect(told).toMatchObject({ ok: true, value: digest })
+  expect(await tell(world, "digest", "bob")).toMatchObject({ ok: true })
+  expect(await tell(world, "digest", "bob")).not.toMatchObject({ value: digest })
+  expect(await tell(world, "digest", "carol")).toMatchObject({ ok: false, error: { code: "auth_required" } })
+  // What the program itself prints of it is overwritten.
+  expect(await tell(world, "plain")).toMatchObject({ ok: true, value: "it is ******\n" })
+  const failed = await tell(world, "fail")
+  expect(failed).toMatchObject({ ok: false, error: { details: { stderr: "no, ******\n" } } })
+  const why = await world.host.why(
+    { tool: "fixture.tell", workspace: world.workspace },
+    { caller: processCaller("alice") },
+  )
+  expect(why.selected).toBe("teller@1")
+  expect(JSON.stringify([told, failed, why])).not.toContain("5b1f0c2e9d")
+  nowhereIn(world.folder)
+  const log = readFileSync(join(world.data, "audit/audit-log.jsonl"), "utf8")
+  expect(log).toContain('"slug":"teller-key"')
+  expect(log).toContain('"via":"env"')
+})
+
+it("a driver of a folder that nobody vouches for gets only what was set for that driver", async () => {
+  await using world = await openWorld("", { manifests })
+  await world.host.secrets.set("teller-key", canary, { user: "alice" })
+  expect(await tell(world, "digest")).toMatchObject({ ok: false, error: { code: "auth_required" } })
+  await world.host.secrets.set("teller-key", canary, { user: "alice", driver: "teller" })
+  expect(await tell(world, "digest")).toMatchObject({ ok: true, value: digest })
+})
+
+it("a secret of one workspace is of no use in another, and one that is removed is gone", async () => {
+  await using world = await openWorld(vouched, { manifests: [] })
+  const elsewhere = join(world.folder, "elsewhere")
+  mkdirSync(elsewhere)
+  await world.host.secrets.set("teller-key", canary, { user: "alice", workspace: elsewhere })
+  expect(await tell(world, "digest")).toMatchObject({ ok: false, error: { code: "auth_required" } })
+  expect(
+    await world.call("fixture.tell", { how: "digest" }, { caller: processCaller("alice"), workspace: elsewhere }),
+  ).toMatchObject({ ok: true, value: digest })
+  await world.host.secrets.remove("teller-key", { user: "alice", workspace: elsewhere })
+  expect(
+    await world.call("fixture.tell", { how: "digest" }, { caller: processCaller("alice"), workspace: elsewhere }),
+  ).toMatchObject({ ok: false, error: { code: "auth_required" } })
+})
+
+it("a damaged vault ends the calls that need it, with what to do, and no others", async () => {
+  await using world = await openWorld(vouched)
+  await world.host.secrets.set("teller-key", canary, { user: "alice" })
+  writeFileSync(vaultFile(world.data), "damaged", { mode: 0o600 })
+  expect(await tell(world, "digest")).toMatchObject({
+    ok: false,
+    error: { code: "internal", message: expect.stringContaining("is damaged") as string },
+  })
+  expect(await world.call("json.query", { filter: ".", document: 1 })).toMatchObject({ ok: true })
+})
+
+it("a caller keeps secrets of its own user alone", async () => {
+  await using world = await openWorld()
+  const bob = { ...processCaller("bob"), actor: "bob", roles: ["caller"] as const }
+  const set = (user: string, shared?: boolean) =>
+    world.host.secrets.set("a-key", canary, { caller: bob, ...(shared === true ? { shared } : { user }) })
+  expect(await set("bob")).toMatchObject({ ok: true })
+  expect(await set("alice")).toMatchObject({ ok: false, error: { code: "unauthorised" } })
+  expect(await set("", true)).toMatchObject({ ok: false, error: { code: "unauthorised" } })
+  await world.host.secrets.set("a-key", canary, { user: "alice" })
+  expect(await world.host.secrets.list({ caller: bob })).toMatchObject({
+    ok: true,
+    value: [{ scope: { user: "bob" } }],
+  })
+  expect(await world.host.secrets.rotate({ caller: bob })).toMatchObject({ ok: false })
+})
