@@ -1,12 +1,15 @@
 /** Every example of every bundled tool, through `host.call`, in a real sandbox. */
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:http"
+import { createServer as createSecureServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { getCACertificates, setDefaultCACertificates } from "node:tls"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { parse } from "yaml"
+import { createCallAuthority } from "../../src/egress-proxy/tls/authority.ts"
 import { createHost } from "../../src/host/index.ts"
 import type { Host, ToolListing } from "../../src/host/types.ts"
 import type { JsonObject, JsonValue } from "../../src/manifest/types.ts"
@@ -36,9 +39,31 @@ const written = globSync("**/TOOL.md", { cwd: catalogue })
 const examples = written.flatMap((tool) => (tool.examples ?? []).map((example) => ({ tool, example })))
 const page = "<title>a small page</title>\n"
 
+const known = {
+  id: "GHSA-jfh8-c2jp-5v3q",
+  summary: "Remote code injection in Log4j",
+  aliases: ["CVE-2021-44228"],
+  affected: [{ package: { ecosystem: "Maven", name: "org.apache.logging.log4j:log4j-core" } }],
+}
+const roots = getCACertificates("default")
+
+/** Answers as the service does, with a certificate for its name that this process trusts. */
+const openOsv = async (): Promise<Server> => {
+  const authority = createCallAuthority({ names: ["api.osv.dev"] })
+  setDefaultCACertificates([...roots, authority.caPem])
+  const made = createSecureServer(authority.leafFor("api.osv.dev"), (request, response) => {
+    const found = request.url === `/v1/vulns/${known.id}`
+    response.writeHead(found ? 200 : 404, { "content-type": "application/json" })
+    response.end(JSON.stringify(found ? known : { code: 5, message: "Bug not found." }))
+  })
+  await new Promise<void>((resolve) => made.listen(0, "127.0.0.1", resolve))
+  return made
+}
+
 let scratch: string
 let host: Host
 let server: Server
+let osv: Server
 let tools: ReadonlyMap<string, ToolListing>
 
 beforeAll(async () => {
@@ -46,16 +71,20 @@ beforeAll(async () => {
   server = createServer((_, response) => response.end(page))
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const { port } = server.address() as AddressInfo
+  osv = await openOsv()
   const config = join(scratch, "caisson.yaml")
-  // The one host that an example dials is mapped to a server of this test's own.
-  writeFileSync(config, `egress:\n  services:\n    example.com: 127.0.0.1:${port}\n`)
+  // The hosts that examples dial are mapped to servers of this test's own.
+  const secure = (osv.address() as AddressInfo).port
+  const services = `example.com: 127.0.0.1:${port}\n    api.osv.dev: 127.0.0.1:${secure}`
+  writeFileSync(config, `egress:\n  services:\n    ${services}\n`)
   host = await createHost({ data: join(scratch, "data"), config })
   tools = new Map((await host.tools()).map((tool) => [tool.contract.id, tool]))
 })
 
 afterAll(async () => {
   await host?.close()
-  await new Promise((resolve) => server.close(resolve))
+  for (const each of [server, osv]) await new Promise((resolve) => each.close(resolve))
+  setDefaultCACertificates(roots)
   rmSync(scratch, { recursive: true, force: true })
 })
 
@@ -83,6 +112,7 @@ describe("the bundled catalogue", () => {
     if (!envelope.ok) return
     if (Object.hasOwn(example, "output")) expect(envelope.value).toEqual(example.output)
     if (id === "http.fetch") expect(envelope.value).toBe(page)
+    if (id === "vulnerability.show") expect(envelope.value).toEqual(known)
     const mutates = listing?.contract.mutates ?? []
     if (mutates.length === 0) expect(envelope.effects).toEqual([])
     else {

@@ -7,7 +7,7 @@
 import { randomUUID } from "node:crypto"
 import { parseEgressEntry, intersectEgress } from "../../../manifest/values/egress-entry.ts"
 import { secretsIn } from "../../../manifest/templates/template-tree.ts"
-import type { DriverContract, HttpSpec } from "../../../manifest/types.ts"
+import type { DriverContract, HttpCall, HttpSpec } from "../../../manifest/types.ts"
 import type { Answer, DriverAvailability, DriverKindModule, KindCall, KindCommand } from "../kind.ts"
 import { act, type Deed, requestFacts, template } from "./act.ts"
 import { bind } from "./bind.ts"
@@ -22,11 +22,21 @@ const specOf = ({ id, body }: DriverContract): HttpSpec => {
 /** Stands for a secret where a request is only shown, or tried out. */
 const HIDDEN = "***"
 
+/** Of a driver that names one secret and does not say where it goes. */
+const bearerOf = ({ auth }: DriverContract, { headers }: HttpCall, named: readonly string[]): string | undefined => {
+  const [only, more] = auth?.state.env ?? []
+  const isSaid = named.length > 0 || headers.some(({ name }) => name === "authorization")
+  return isSaid || more !== undefined ? undefined : only
+}
+
 const sourceOf = ({ driver, binding, input }: KindCall): RequestSource => {
   const { http: call } = binding.implementation
   // Without one the entry did not bind, and no call is routed to it.
   if (call === undefined) throw new TypeError(`${driver.key} was bound without a request`)
-  return { spec: specOf(driver.contract), call, input, secrets: [...secretsIn(call)].sort() }
+  const named = [...secretsIn(call)].sort()
+  const bearer = bearerOf(driver.contract, call, named)
+  const secrets = bearer === undefined ? named : [bearer]
+  return { spec: specOf(driver.contract), call, input, secrets, ...(bearer === undefined ? {} : { bearer }) }
 }
 
 const command = (of: KindCall): Answer<KindCommand> => {

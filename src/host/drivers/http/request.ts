@@ -29,6 +29,8 @@ export interface RequestSource {
   readonly input: JsonObject
   /** names of the secrets that go into it */
   readonly secrets: readonly string[]
+  /** the one of them that goes into `Authorization` unasked (AIP-31: a bearer's is the default) */
+  readonly bearer?: string
   /** the same in all attempts of a call */
   readonly idempotencyKey?: string
 }
@@ -136,6 +138,19 @@ const headersOf = ({ call }: RequestSource, values: TreeValues): Answer<readonly
   return { ok: true, value: lines }
 }
 
+const bearerOf = ({ bearer }: RequestSource, { secret }: TreeValues): Answer<readonly HeaderLine[]> => {
+  const value = bearer === undefined ? undefined : secret(bearer)
+  if (bearer === undefined || value === undefined) return { ok: true, value: [] }
+  if (/^[\u0021-\u007e]+$/.test(value)) return { ok: true, value: [["authorization", `Bearer ${value}`]] }
+  return {
+    ok: false,
+    code: "auth_required",
+    message: `the value of \`secrets.${bearer}\` has a character that no header can carry`,
+    hint: "have the operator set another value",
+    details: {},
+  }
+}
+
 const bodyOf = ({ call, input }: RequestSource, values: TreeValues): Answer<Buffer | undefined> => {
   if (call.method === "GET") return { ok: true, value: undefined }
   const made: Answer<JsonValue | undefined> =
@@ -152,6 +167,8 @@ export const requestOf = (source: RequestSource, values: TreeValues): Answer<Htt
   if (!path.ok) return path
   const written = headersOf(source, values)
   if (!written.ok) return written
+  const bearer = bearerOf(source, values)
+  if (!bearer.ok) return bearer
   const body = bodyOf(source, values)
   if (!body.ok) return body
   const own: readonly (HeaderLine | undefined)[] = [
@@ -163,6 +180,7 @@ export const requestOf = (source: RequestSource, values: TreeValues): Answer<Htt
   const keyed = call.idempotencyKeyHeader
   const headers = [
     ...written.value.filter(([name]) => name !== keyed),
+    ...bearer.value,
     ...own.flatMap((line) => (line === undefined || written.value.some(([name]) => name === line[0]) ? [] : [line])),
     ...(keyed === undefined || idempotencyKey === undefined ? [] : [[keyed, idempotencyKey] as const]),
   ]

@@ -94,7 +94,7 @@ version: 1.0.0
 kind: http
 base_url: ${base}
 ${more.includes("network:") ? "" : 'network: { egress: ["api.test:80", "api.test:443"] }'}
-${more.includes("auth:") ? "" : "auth: { state: { env: [KEY] } }"}
+${more.includes("auth:") || !http.includes("secrets.") ? "" : "auth: { state: { env: [KEY] } }"}
 ${more}
 implements: [{ tool: t.one, version: ^1.0.0, metadata: { http: { ${http} } } }]`
 
