@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url"
 import type { DefinedManifest } from "../../manifest/read/defined.ts"
 import type { SandboxBackend } from "../../sandbox/backend.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
+import type { HostedLayers } from "../../sandbox/layers/hosted/layers.ts"
 import type { HostCore, InUse } from "../call/core.ts"
 import { createBuilder } from "../call/running/builder.ts"
 import { openFileVault } from "../secrets/file-vault.ts"
@@ -154,6 +155,11 @@ export const openCore = async ({
     records: openHealthRecords(data),
     closing,
   })
+  let hosted: Promise<HostedLayers> | undefined
+  const layers = (): Promise<HostedLayers> =>
+    (hosted ??= import("../../sandbox/layers/hosted/layers.ts").then(({ createHostedLayers }) =>
+      createHostedLayers(data),
+    ))
   failed.move()
   return {
     data,
@@ -173,9 +179,11 @@ export const openCore = async ({
     store,
     reviews,
     backend,
+    layers,
     egressProxy: serveEgress,
     recover,
     async [Symbol.asyncDispose]() {
+      await (await hosted)?.[Symbol.asyncDispose]()
       const last = await made?.catch(() => undefined)
       if (own) await last?.[Symbol.asyncDispose]()
       const remembering = await opened?.catch(() => undefined)

@@ -3,6 +3,7 @@ import type { Dialled, HostedDial } from "../../egress-proxy/serve/hosted.ts"
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { Channel, Denial, SandboxBackend } from "../../sandbox/backend.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
+import type { HostedLayers } from "../../sandbox/layers/hosted/layers.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import type { DriverAvailability } from "../drivers/kind.ts"
 import type { Checkable } from "../health/check.ts"
@@ -61,6 +62,8 @@ export interface HostCore {
   health(drivers: readonly Checkable[]): Promise<ReadonlyMap<string, HealthStatus>>
   /** started at first need */
   backend(): Promise<SandboxBackend>
+  /** for calls that have no sandbox; loaded at first need */
+  layers(): Promise<HostedLayers>
   egressProxy(policy: EgressPolicy): Promise<ServedEgress>
   /** what a crashed commit of any process left in this workspace is finished or undone, before each call on it */
   recover(workspace: FolderIdentity, cancel: AbortSignal): Promise<void>

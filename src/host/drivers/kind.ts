@@ -20,6 +20,7 @@ import type {
 } from "../../manifest/types.ts"
 import type { Dialled, HostedDial } from "../../egress-proxy/serve/hosted.ts"
 import type { Captured, Executables } from "../../sandbox/backend.ts"
+import type { HostedFiles } from "../../sandbox/layers/hosted/layer.ts"
 import type { Readable, Writable } from "node:stream"
 import type { OperatorConfig } from "../config/types.ts"
 import type { Tell } from "../events.ts"
@@ -183,6 +184,8 @@ export interface Desk {
   readonly outlet: Outlet
   /** The value of a secret that the driver names, for the moment it is needed in; undefined where there is none. */
   secret(name: string): Promise<string | undefined>
+  /** the workspace, through the call's view; what is written lies in a layer that is judged and committed as always */
+  readonly layer: HostedFiles
   /** What the receipt says of this attempt, beside what it says of each: words and numbers of ours, never a value. */
   note(facts: JsonObject): void
 }

@@ -6,7 +6,8 @@
  */
 import type { CommitResult, Denial, ExitedSandbox } from "../backend.ts"
 import type { WriteSet } from "../effects/types.ts"
-import type { OpenLayers, SealedLayers } from "../layers/call-layers.ts"
+import type { OpenLayers } from "../layers/call-layers.ts"
+import type { SealedLayers } from "../layers/sealed-layers.ts"
 import type { HoldAnswer, HoldRequest } from "../layers/held.ts"
 import { NO_WRITES, UNSEEN } from "../unsettled.ts"
 import type { SealedRun } from "./sealed-run.ts"

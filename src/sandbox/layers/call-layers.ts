@@ -7,17 +7,15 @@
  * Assumes: `seal` is called when every process that could write to the layers is gone.
  */
 import { statfsSync, statSync } from "node:fs"
-import type { CommitResult, Job, Unavailable } from "../terms.ts"
-import { type Baseline, beginSnapshot, LayerRefused, readWriteSet } from "../effects/index.ts"
-import type { WriteSet } from "../effects/types.ts"
-import { type FolderIdentity, FolderReplaced, type OpenFolder, openFolder, reopenFolder } from "../folder.ts"
-import { globFilter, type ShownView, showView } from "./view.ts"
-import type { HoldAnswer, HoldRequest } from "./held.ts"
-import { type Identity, type Layer, LayerUnavailable, type OwnerMaps } from "./overlay.ts"
+import type { Job, Unavailable } from "../terms.ts"
+import { beginSnapshot, LayerRefused } from "../effects/index.ts"
+import { type FolderIdentity, FolderReplaced, openFolder, reopenFolder } from "../folder.ts"
+import { type ShownView, showView } from "./view.ts"
+import { type Identity, LayerUnavailable, type OwnerMaps } from "./overlay.ts"
 import { budgetOf, FULL_BELOW } from "./limits.ts"
 import { type MeterOptions, startMeter } from "./meter.ts"
-import { callBegins, settle } from "./settling.ts"
-import type { ReadLayer } from "./settling-work.ts"
+import { type SealedLayers, sealLayers, type Tracked } from "./sealed-layers.ts"
+import { callBegins } from "./settling.ts"
 import type { LayerPlace } from "./store.ts"
 import { isOver, measure } from "./usage.ts"
 import { type LayerPaths, openCallMounts, type CallMounts } from "./call-mounts.ts"
@@ -69,82 +67,6 @@ export interface OpenLayers {
   /** The writers are gone: unmount the layers and read what they hold. */
   seal(): Promise<SealedLayers>
   discard(): void
-}
-
-/** Unmounted and read; unjudged. */
-export interface SealedLayers {
-  readonly writes: WriteSet
-  /** what of the home would be kept; absent where none is */
-  readonly home?: WriteSet
-  /** The home settles by itself, before the workspace does. */
-  keepHome(): Promise<CommitResult>
-  /** `cancel` ends a wait for another commit, and no more. */
-  commit(cancel?: AbortSignal): Promise<CommitResult>
-  /** The workspace's layer outlives the call. Where it cannot, it is as before. */
-  hold(request: HoldRequest): Promise<HoldAnswer>
-  discard(): void
-}
-
-/** One folder's layer together with what its commit needs. */
-interface Tracked {
-  /** held open from the layer's mounting to its end */
-  readonly folder: OpenFolder
-  readonly layer: Layer
-  readonly since: Baseline
-  readonly txRoot: string
-}
-
-const readLayer = ({ folder, layer: { upper, xattrPrefix } }: Tracked): Promise<WriteSet> =>
-  readWriteSet({ lower: folder, upper, xattrPrefix })
-
-const layerOf = ({ folder, layer: { upper, xattrPrefix }, since }: Tracked, writes: WriteSet): ReadLayer => ({
-  fd: folder.fd,
-  identity: folder.identity,
-  upper,
-  since,
-  xattrPrefix,
-  writes,
-})
-
-/** Of a home's layer, what the driver keeps: the rest was never more than the call's. */
-const keptOf = ({ effects }: WriteSet, keep: (path: string) => boolean): WriteSet => {
-  const kept = effects.filter(({ path, from }) => keep(path) || (from !== undefined && keep(from)))
-  return { effects: kept, bytes: kept.reduce((sum, { size }) => sum + (size ?? 0), 0) }
-}
-
-const sealed = async (
-  callMounts: CallMounts,
-  workspace: Tracked,
-  home: Tracked | undefined,
-  patterns: readonly string[],
-) => {
-  callMounts.seal()
-  const writes = await readLayer(workspace)
-  const homeWrites = home === undefined ? undefined : await readLayer(home)
-  const keep = globFilter(patterns)
-  const layers: SealedLayers = {
-    writes,
-    ...(homeWrites === undefined ? {} : { home: keptOf(homeWrites, keep) }),
-    async keepHome() {
-      if (home === undefined || homeWrites === undefined) return { ok: true }
-      return settle({ do: "commit", layer: layerOf(home, homeWrites), txRoot: home.txRoot, patterns })
-    },
-    async commit(cancel) {
-      try {
-        return await settle({ do: "commit", layer: layerOf(workspace, writes), txRoot: workspace.txRoot }, cancel)
-      } finally {
-        callMounts.dispose()
-      }
-    },
-    async hold(request) {
-      if (callMounts.medium === "memory") return { ok: false, message: "what calls write is kept in memory here" }
-      const answer = await settle({ do: "hold", layer: layerOf(workspace, writes), request })
-      if (answer.ok) callMounts.dispose()
-      return answer
-    },
-    discard: () => callMounts.dispose(),
-  }
-  return layers
 }
 
 export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers> => {
@@ -210,7 +132,8 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
     async seal() {
       shown.unmount()
       shown.check()
-      return sealed(callMounts, own, home, job.home?.keep ?? [])
+      callMounts.seal()
+      return sealLayers(callMounts, own, home, job.home?.keep ?? [])
     },
     discard() {
       shown.unmount()

@@ -101,8 +101,8 @@ interface Store {
   readonly folder: string
   remove(): void
 }
-/** Where the mounts's layers are written to. */
-const openStore = (at: string, place: LayerPlace): Store => {
+/** Where a call's layers are written to. */
+export const openStore = (at: string, place: LayerPlace): Store => {
   if (place.kind === "memory") return { folder: at, remove: () => undefined }
   const name = randomUUID()
   const folder = join(place.folder, name)

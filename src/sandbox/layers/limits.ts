@@ -59,3 +59,11 @@ export const HELD = {
 
 /** `settling`: what is written in the calling thread where no other call is there; more is written beside it. */
 export const SETTLE = { hereEffects: 64, hereBytes: MiB } as const
+
+/** Layers that the host itself writes. Their owner is `hosted/layer.ts`. */
+export const HOSTED = {
+  /** bytes of a file read or copied before other work gets its turn */
+  chunkBytes: 256 * KiB,
+  /** entries of one folder that are listed; one with more is refused */
+  listedEntries: 100_000,
+} as const

@@ -75,7 +75,8 @@ export const sweepLayers = async (parent: string): Promise<void> => {
 
 const inMemory = (reason: string): LayerStore => ({ place: { kind: "memory", reason }, dispose: async () => undefined })
 
-export const openLayerStore = (data: string): LayerStore => {
+/** `mounted`: an overlay is laid on them, which not every file system bears. */
+export const openLayerStore = (data: string, mounted = true): LayerStore => {
   if (data === "") return inMemory("there is no data folder")
   const parent = layersFolder(data)
   for (;;) {
@@ -83,7 +84,7 @@ export const openLayerStore = (data: string): LayerStore => {
     let lock: number | undefined
     try {
       mkdirSync(parent, { recursive: true, mode: 0o700 })
-      const unfit = unfitFor(statfsSync(parent).type)
+      const unfit = mounted ? unfitFor(statfsSync(parent).type) : undefined
       if (unfit !== undefined) return inMemory(`the data folder ${data} is on ${unfit}, which cannot hold layers`)
       mkdirSync(join(parent, name), { mode: 0o700 })
       lock = locked(join(parent, name))

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type OperatorConfig, defaultConfig } from "../../../src/host/config/types.ts"
 import { findAction } from "../../../src/manifest/read/catalogue.ts"
+import { createHostedLayers } from "../../../src/sandbox/layers/hosted/layers.ts"
 import type { HostCore } from "../../../src/host/call/core.ts"
 import type { Admitted, Authorized, Requested, Routed, Sealed, SignedIn, Step } from "../../../src/host/call/steps.ts"
 import { processCaller } from "../../../src/host/access/caller.ts"
@@ -170,6 +171,7 @@ export const worldOf = ({
       catalogue: "/catalogue",
       installs: noInstalls,
       vault: openFileVault(data),
+      layers: async () => createHostedLayers(data),
       config: { ...defaultConfig, ...config },
       registry: {
         tools: [tool],

@@ -6,7 +6,7 @@
  */
 import { mkdirSync } from "node:fs"
 import { namedDenial } from "../../../egress-proxy/policy/explain.ts"
-import type { CollectedSandbox, Denial, Ending, RunningSandbox, Unavailable } from "../../../sandbox/backend.ts"
+import type { CollectedSandbox, Denial, Ending, RunningSandbox } from "../../../sandbox/backend.ts"
 import { collect } from "../../../sandbox/collect.ts"
 import { jobOf, shapeOf } from "../../../sandbox/profile.ts"
 import type { ConversationCommand, HostedCommand, KindCommand, ProgramCommand } from "../../drivers/kind.ts"
@@ -21,20 +21,9 @@ import { cancelled } from "./cancelled.ts"
 import { converse } from "./converse.ts"
 import { Grace } from "./grace.ts"
 import { hosted } from "./hosted.ts"
+import { notTaken } from "./not-taken.ts"
 import { mergeDenials, withUnreachable } from "./stopped.ts"
 import type { Attempt, Sealed, Step } from "../steps.ts"
-
-/** Not run at all; or run, and what it changed is more than can be told and judged. */
-const notTaken = (refusal: Unavailable): Failure =>
-  refusal.control === "write-set"
-    ? {
-        ok: false,
-        code: "limit_exceeded",
-        message: `${refusal.message}; nothing was committed`,
-        hint: refusal.fix,
-        details: { limit: refusal.control },
-      }
-    : notEnforced(refusal)
 
 type Outcome = Attempt["outcome"]
 

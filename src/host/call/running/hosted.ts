@@ -1,13 +1,16 @@
 /**
  * One attempt of a call that runs no program: the host itself acts, with nothing but what it is handed.
  *
- * Guarantees: no sandbox is made and nothing of the workspace is touched; the one way out is an outlet whose dials go the
- * way of a sandbox's, and what it let through and stopped is counted the same. Ends by the answer, by the call's time or
- * by a cancel; then the desk is closed: its signal is aborted, and a dial after that leads nowhere.
+ * Guarantees: no sandbox is made; the one way out is an outlet whose dials go the way of a sandbox's, and what it let
+ * through and stopped is counted the same; the one way to the workspace is a layer that is sealed, judged and committed as
+ * a sandbox's. Ends by the answer, by the call's time or by a cancel; then the desk is closed: its signal is aborted, a dial
+ * after that leads nowhere, and nothing more is written.
  */
 import type { Dialled } from "../../../egress-proxy/serve/hosted.ts"
 import type { EgressPolicy } from "../../../egress-proxy/types.ts"
 import type { JsonObject } from "../../../manifest/types.ts"
+import type { Unavailable } from "../../../sandbox/backend.ts"
+import type { SealedLayers } from "../../../sandbox/layers/sealed-layers.ts"
 import type { Desk, HostedCommand } from "../../drivers/kind.ts"
 import type { Failure, Success } from "../../failure.ts"
 import { endingFailure } from "../../invoke/error-map.ts"
@@ -15,6 +18,8 @@ import { egressBudgets, hostLimits } from "../../limits.ts"
 import type { HostCore, ServedEgress } from "../core.ts"
 import type { Attempt, Ended, Sealed, Step } from "../steps.ts"
 import type { AttemptOptions } from "./attempt.ts"
+import { AttemptFiles, unwritten } from "./attempt-files.ts"
+import { notTaken } from "./not-taken.ts"
 import { settledWithin } from "./settled-within.ts"
 import { mergeDenials, withUnreachable } from "./stopped.ts"
 
@@ -41,17 +46,11 @@ const broken = (error: unknown): Failure => ({
   details: { error: error instanceof Error ? error.name : "unknown" },
 })
 
-/** Nothing was written, so there is nothing to judge, keep, hold or throw away. */
-const withoutLayer = (ending: Ended["ending"], wallMs: number): Ended => ({
-  ending,
-  usage: { wallMs },
-  writes: { effects: [], bytes: 0 },
-  keepHome: async () => ({ ok: true }),
-  commit: async () => ({ ok: true }),
-  hold: async () => ({ ok: false, message: "there is nothing to hold" }),
-  discard: async () => undefined,
-  [Symbol.asyncDispose]: async () => undefined,
-})
+const endedWith = (layers: SealedLayers, ending: Ended["ending"], wallMs: number): Ended => {
+  const { writes, keepHome, commit, hold } = layers
+  const discard = async (): Promise<void> => layers.discard()
+  return { ending, usage: { wallMs }, writes, keepHome, commit, hold, discard, [Symbol.asyncDispose]: discard }
+}
 
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
@@ -65,7 +64,7 @@ export const hosted = async (
   command: HostedCommand,
   { wallMs, earlier, scope }: AttemptOptions,
 ): Promise<Step<Attempt>> => {
-  const { tool, profile, egress, signal, tell, timeout } = sealed
+  const { tool, profile, egress, signal, tell, timeout, folder } = sealed
   const started = performance.now()
   const time = new AbortController()
   const closed = new AbortController()
@@ -79,6 +78,8 @@ export const hosted = async (
     return served
   }
   let facts: JsonObject = {}
+  const { view, write, limits } = profile
+  const files = new AttemptFiles(core.layers, { workspace: folder.identity, view, write, limits, signal: gone })
   const desk: Desk = {
     signal: gone,
     outputBytes: profile.limits.outputBytes,
@@ -92,6 +93,7 @@ export const hosted = async (
       const { hosted: given } = sealed.sealedSecrets
       return Promise.resolve(Object.hasOwn(given, name) ? given[name]?.reveal() : undefined)
     },
+    layer: files,
     outlet: {
       async connect(to) {
         const served = await (serving ??= serve())
@@ -101,9 +103,13 @@ export const hosted = async (
     },
   }
   let answer: Success | Failure | undefined
+  let refused: Unavailable | undefined
   const answering = Promise.resolve()
     .then(() => command.act(desk))
-    .catch(broken)
+    .catch((error: unknown) => {
+      refused = files.refusalOf(error)
+      return broken(error)
+    })
     .then((settled) => {
       answer = settled
     })
@@ -114,20 +120,29 @@ export const hosted = async (
   // What is under way hears of the end, and is waited for, so that nothing goes on behind the call's back.
   if (stopped) await settledWithin(answering, hostLimits.lastWordMs.value)
   closed.abort()
+  const left = await (stopped || refused !== undefined ? files.discard() : files.seal()).catch((error: unknown) => {
+    refused = files.refusalOf(error)
+    if (refused === undefined) throw error
+    return undefined
+  })
+  if (refused !== undefined && !stopped) return notTaken(refused)
   const network = profile.network !== "none"
   const ending: Ended["ending"] = signal.aborted
     ? { by: "cancelled" }
     : time.signal.aborted
       ? { by: "limit", limit: "wall" }
-      : { by: "answer" }
+      : files.exceeded
+        ? { by: "limit", limit: "disk" }
+        : { by: "answer" }
   const outcome =
     ending.by === "answer" && answer !== undefined
       ? answer
       : endingFailure(ending as { by: "cancelled" }, { tool, network, timeoutMs: timeout.ms })
+  const exited = scope.use(endedWith(left ?? unwritten, ending, performance.now() - started))
   return {
     ok: true,
     value: {
-      exited: withoutLayer(ending, performance.now() - started),
+      exited,
       facts,
       reached: proxy?.reached() ?? [],
       denied: mergeDenials(earlier, proxy?.denials() ?? []),

@@ -117,6 +117,9 @@ interface Told {
 }
 
 /** One attempt, as the host would make it. */
+const noFile = async () => ({ ok: false, fault: "hidden" }) as const
+const noFiles: Desk["layer"] = { read: noFile, stat: noFile, list: noFile, write: noFile }
+
 export const ask = async (asked: Asked): Promise<Told> => {
   const { call, rules } = callOf(asked)
   if (rules.length > 0) throw new Error(rules.join(", "))
@@ -139,6 +142,7 @@ export const ask = async (asked: Asked): Promise<Told> => {
     },
     secret: async (name) => asked.secrets?.[name],
     outlet: { connect: (to) => proxy.dial(to) },
+    layer: noFiles,
   }
   const outcome = await made.value.act(desk)
   const denied = proxy.denials().map(({ reason, target }) => `${reason} ${target}`)

@@ -1,0 +1,97 @@
+/**
+ * Layers that nobody writes to any more: read once, then committed, held or thrown away once.
+ *
+ * Guarantees: the same for layers of sandboxes, whichever backend mounted them, and for those that the host itself wrote.
+ */
+import { type Baseline, readWriteSet } from "../effects/index.ts"
+import type { WriteSet } from "../effects/types.ts"
+import type { OpenFolder } from "../folder.ts"
+import type { CommitResult } from "../terms.ts"
+import type { HoldAnswer, HoldRequest } from "./held.ts"
+import type { Layer } from "./overlay.ts"
+import { settle } from "./settling.ts"
+import type { ReadLayer } from "./settling-work.ts"
+import type { LayerPlace } from "./store.ts"
+import { globFilter } from "./view.ts"
+
+/** Unmounted and read; unjudged. */
+export interface SealedLayers {
+  readonly writes: WriteSet
+  /** what of the home would be kept; absent where none is */
+  readonly home?: WriteSet
+  /** The home settles by itself, before the workspace does. */
+  keepHome(): Promise<CommitResult>
+  /** `cancel` ends a wait for another commit, and no more. */
+  commit(cancel?: AbortSignal): Promise<CommitResult>
+  /** The workspace's layer outlives the call. Where it cannot, it is as before. */
+  hold(request: HoldRequest): Promise<HoldAnswer>
+  discard(): void
+}
+
+/** One folder's layer together with what its commit needs. */
+export interface Tracked {
+  /** held open from the layer's mounting to its end */
+  readonly folder: OpenFolder
+  readonly layer: Pick<Layer, "upper" | "xattrPrefix">
+  readonly since: Baseline
+  readonly txRoot: string
+}
+
+const readLayer = ({ folder, layer: { upper, xattrPrefix } }: Tracked): Promise<WriteSet> =>
+  readWriteSet({ lower: folder, upper, xattrPrefix })
+
+const layerOf = ({ folder, layer: { upper, xattrPrefix }, since }: Tracked, writes: WriteSet): ReadLayer => ({
+  fd: folder.fd,
+  identity: folder.identity,
+  upper,
+  since,
+  xattrPrefix,
+  writes,
+})
+
+/** Of a home's layer, what the driver keeps: the rest was never more than the call's. */
+const keptOf = ({ effects }: WriteSet, keep: (path: string) => boolean): WriteSet => {
+  const kept = effects.filter(({ path, from }) => keep(path) || (from !== undefined && keep(from)))
+  return { effects: kept, bytes: kept.reduce((sum, { size }) => sum + (size ?? 0), 0) }
+}
+
+/** Where the layers lie, and the end of that place. */
+interface LayersPlace {
+  readonly medium: LayerPlace["kind"]
+  /** Once; again does nothing. */
+  dispose(): void
+}
+
+export const sealLayers = async (
+  place: LayersPlace,
+  workspace: Tracked,
+  home?: Tracked,
+  patterns: readonly string[] = [],
+): Promise<SealedLayers> => {
+  const writes = await readLayer(workspace)
+  const homeWrites = home === undefined ? undefined : await readLayer(home)
+  const keep = globFilter(patterns)
+  const layers: SealedLayers = {
+    writes,
+    ...(homeWrites === undefined ? {} : { home: keptOf(homeWrites, keep) }),
+    async keepHome() {
+      if (home === undefined || homeWrites === undefined) return { ok: true }
+      return settle({ do: "commit", layer: layerOf(home, homeWrites), txRoot: home.txRoot, patterns })
+    },
+    async commit(cancel) {
+      try {
+        return await settle({ do: "commit", layer: layerOf(workspace, writes), txRoot: workspace.txRoot }, cancel)
+      } finally {
+        place.dispose()
+      }
+    },
+    async hold(request) {
+      if (place.medium === "memory") return { ok: false, message: "what calls write is kept in memory here" }
+      const answer = await settle({ do: "hold", layer: layerOf(workspace, writes), request })
+      if (answer.ok) place.dispose()
+      return answer
+    },
+    discard: () => place.dispose(),
+  }
+  return layers
+}
