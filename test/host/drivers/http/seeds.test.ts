@@ -8,7 +8,7 @@ import type { KindCall } from "../../../../src/host/drivers/kind.ts"
 import { buildCatalogue } from "../../../../src/manifest/read/catalogue.ts"
 import type { JsonObject, ManifestMode } from "../../../../src/manifest/types.ts"
 import { asDriver, asTool, errors, load } from "../../../manifest/from-text.ts"
-import { json, serve } from "./world.ts"
+import { json, serve, noFiles } from "./world.ts"
 
 const roots = getCACertificates("default")
 afterEach(() => setDefaultCACertificates(roots))
@@ -84,6 +84,7 @@ const act = async (call: KindCall, port: number) => {
     tell: () => undefined,
     note: () => undefined,
     secret: async (name) => (name === "OPENAI_API_KEY" ? "sk-test-1234" : undefined),
+    layer: noFiles,
     outlet: { connect: (to) => proxy.dial(to) },
   })
 }

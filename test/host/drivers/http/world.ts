@@ -118,7 +118,7 @@ interface Told {
 
 /** One attempt, as the host would make it. */
 const noFile = async () => ({ ok: false, fault: "hidden" }) as const
-const noFiles: Desk["layer"] = { read: noFile, stat: noFile, list: noFile, write: noFile }
+export const noFiles: Desk["layer"] = { read: noFile, stat: noFile, list: noFile, write: noFile }
 
 export const ask = async (asked: Asked): Promise<Told> => {
   const { call, rules } = callOf(asked)
