@@ -3,9 +3,10 @@
  *
  * Guarantees: the same text at the same place, with blanks for types, under a name that ends in `.js`; what names such a
  * file in a string names it so; each keeps the time of its last change, so that `dist` stays newer.
- * Why: Node strips types in WebAssembly at every start of a host or launcher. Emulated, that is most of a run's time; and
- * QEMU 7.2 now and then crashes it, because its processors may translate a page while another writes it and then go on
- * with the old text: where V8 has replaced a WebAssembly function by its optimized form, they run the one it has freed.
+ * Why: Node strips types in WebAssembly at every start of a host or launcher. Emulated, that is most of a run's time, and
+ * some starts crash in it (4 of about 24 seen, with QEMU 7.2 and two processors). One core was read: V8, asked to optimize
+ * the function of WebAssembly that it is in, knows no code at that address. Whether QEMU or V8 is at fault is not shown;
+ * a guess is that a processor of QEMU went on with text that another had overwritten.
  */
 import { readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs"
 import { stripTypeScriptTypes } from "node:module"
