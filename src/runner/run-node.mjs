@@ -183,7 +183,22 @@ const importFrom = async (specifier, from) => {
     hooks.deregister()
   }
 }
-const load = async ({ path, name, entry, from, style, aliases = {} }) => {
+/** Packages of another folder, for what the module's own do not have. */
+const alsoFrom = (folder) => {
+  const parentURL = pathToFileURL(join(folder, "_.mjs")).href
+  registerHooks({
+    resolve: (asked, context, next) => {
+      try {
+        return next(asked, context)
+      } catch (error) {
+        if (error?.code !== "ERR_MODULE_NOT_FOUND" || /^[./]|^[a-z]+:/.test(asked)) throw error
+        return next(asked, { ...context, parentURL })
+      }
+    },
+  })
+}
+const load = async ({ path, name, entry, from, style, also, aliases = {} }) => {
+  if (also !== undefined) alsoFrom(also)
   if (Object.keys(aliases).length > 0)
     registerHooks({
       resolve: (asked, context, next) =>

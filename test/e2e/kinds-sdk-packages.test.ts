@@ -3,10 +3,11 @@ import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join, relative } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type PackageRegistry, startPackageRegistry } from "../support/servers/package-registry.ts"
+import { readReceipts } from "../../src/host/index.ts"
 import { openWorld, type World } from "./host-world.ts"
 
 const root = join(import.meta.dirname, "../..")
-const manifests = [join(root, "fixtures/sdk-packages")]
+const manifests = [join(root, "fixtures/sdk-packages"), join(root, "fixtures/sdk-runner")]
 /** pip brings these along, as they are published. */
 const vendored = "/usr/lib/python3/dist-packages/pip/_vendor"
 
@@ -89,5 +90,28 @@ describe("packages of npm and pip as drivers", () => {
   it("a package manager that this host does not know is refused by name", async () => {
     const said = JSON.stringify(await call("sdk-crate", { text: "x" }))
     expect(said).toContain("rust-crate")
+  })
+
+  it("a runner by its name brings packages, programs and limits, and no other program", async () => {
+    const input = { text: "a: 1" }
+    const run = () => world.call("sdk.runner", input, { driver: "sdk-needy" })
+    await installed("sdk-needy")
+    const envelope = await run()
+    expect(envelope.ok ? envelope.value : envelope.error).toEqual({ read: { a: 1 }, started: 0, other: null })
+    const [receipt] = readReceipts(world.data, { call: envelope.call })
+    expect(JSON.stringify(receipt)).toContain('"downgraded":true')
+    const said = await world.host.why({
+      tool: "sdk.runner",
+      input,
+      workspace: world.workspace,
+      driver: "sdk-needy",
+    })
+    expect(JSON.stringify(said)).toContain(String(300 * 1024 * 1024))
+  })
+  it.each([
+    ["sdk-absent", "./RUNNER.md"],
+    ["sdk-imaged", "python:3"],
+  ])("a runner that cannot be had is refused by name: %s", async (driver, name) => {
+    expect(JSON.stringify(await world.call("sdk.runner", { text: "" }, { driver }))).toContain(name)
   })
 })

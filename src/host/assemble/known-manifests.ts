@@ -55,6 +55,10 @@ const keyOf = (found: FoundManifests, mode: ManifestMode): string => {
     add(hash, file)
     add(hash, read())
   }
+  for (const [file, bytes] of found.runners) {
+    add(hash, file)
+    add(hash, bytes)
+  }
   return hash.digest("hex")
 }
 

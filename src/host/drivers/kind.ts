@@ -217,6 +217,8 @@ export type Answer<T> = { readonly ok: true; readonly value: T } | Failure
 
 export interface DriverKindModule {
   readonly kind: DriverKind
+  /** are the packages that a runner needs installed beside its own? */
+  readonly takesPackages?: boolean
   /** may its code bring transforms that this host does not know? */
   readonly bringsTransforms: boolean
   bind(driver: DriverContract, index: number, tool: ToolContract, implementation: Implementation): BoundEntry

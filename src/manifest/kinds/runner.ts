@@ -3,7 +3,8 @@
  * `runtime` block.
  *
  * Guarantees: unknown engines are refused; `docker` and `firecracker` mean the sandbox engine with a backend hint
- * (C-25); a RUNNER.md file is accepted as a reference and resolved by no one here (C-26); limits come out typed.
+ * (C-25); a RUNNER.md that was found is read in place of the name or path that leads to it (C-26), one that was not stays
+ * a reference, which no host takes for a runner; limits come out typed.
  */
 import type { Context } from "../values/context.ts"
 import { shown } from "../values/diagnostics.ts"
@@ -114,7 +115,18 @@ function readInline(block: JsonObject, path: string, context: Context): RunnerSp
 
 /** A word alone is an engine where it is the name of one, else a runner registered under that name. */
 const readWord = (word: string, context: Context): RunnerSpec =>
-  [...ENGINES, ...ALIASES].includes(word) ? readInline({ engine: word }, "runner", context) : { form: "ref", ref: word }
+  [...ENGINES, ...ALIASES].includes(word)
+    ? readInline({ engine: word }, "runner", context)
+    : readNamed("ref", word, context)
+
+/** What a RUNNER.md says of itself beside what it declares. */
+const OF_ITSELF = ["schema", "id", "name", "description", "version", "tags", "metadata"]
+
+const readNamed = (form: "ref" | "file", named: string, context: Context): RunnerSpec => {
+  const front = context.links?.runner(context.file, named)
+  if (front !== undefined) return readInline(without(front, OF_ITSELF), "runner", context)
+  return form === "ref" ? { form, ref: named } : { form, file: named }
+}
 
 /** Absent: a process of its own. */
 export function readRunner(value: JsonValue | undefined, context: Context): RunnerSpec | undefined {
@@ -131,7 +143,7 @@ export function readRunner(value: JsonValue | undefined, context: Context): Runn
     context.report.error("wrong-type", `runner.${form}`, `\`runner.${form}\` must be text`, "write a name or a path")
     return undefined
   }
-  return form === "ref" ? { form, ref: named } : { form, file: named }
+  return readNamed(form, named, context)
 }
 
 export function readLimits(runner: RunnerSpec | undefined, metadata: JsonObject): DriverLimits {

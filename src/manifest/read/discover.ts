@@ -11,7 +11,7 @@ import { commandLeaves } from "../contracts/cli-bundle.ts"
 import type { Lifted, LinkedTool, Links } from "../values/context.ts"
 import { isPathRef } from "../values/context.ts"
 import { createReport } from "../values/diagnostics.ts"
-import { findManifests, type FoundManifests, type ManifestBytes } from "./find.ts"
+import { findManifests, type FoundManifests, type ManifestBytes, RUNNER } from "./find.ts"
 import { readFrontmatter } from "./frontmatter.ts"
 import { manifestKind } from "./kind.ts"
 import { loadFront } from "./load.ts"
@@ -70,6 +70,7 @@ export function loadFound(found: FoundManifests, options: { readonly mode: Manif
   const { files } = found
   const targets = targetsIn(found.roots, ".tools", "TOOL.md")
   const actions = targetsIn(found.roots, ".actions", "ACTION.md")
+  const runners = targetsIn(found.roots, ".runners", RUNNER)
   const results = new Map<string, LoadResult>()
   const read: readonly Parsed[] = [...files].flatMap(([file, bytes]) => {
     const front = parse(file, bytes, results)
@@ -97,6 +98,11 @@ export function loadFound(found: FoundManifests, options: { readonly mode: Manif
       return { found: "nothing" }
     },
     action: (from, ref) => actions(from, ref).find((file) => files.has(file) && manifestKind(file) === "action"),
+    runner(from, ref) {
+      const file = runners(from, ref).find((each) => found.runners.has(each))
+      const bytes = file === undefined ? undefined : found.runners.get(file)
+      return bytes === undefined || typeof bytes === "string" ? undefined : readFrontmatter(bytes, createReport(from))
+    },
     isSubcommand: (file) => subcommands.has(file),
   }
   const load = (p: Parsed): Lifted => {

@@ -30,14 +30,18 @@ export interface FoundManifests {
   readonly roots: readonly string[]
   /** defined in code, in the program's order; each file name once, and where one has functions, their module was read */
   readonly defined: readonly DefinedManifest[]
+  /** RUNNER.md files, which other manifests name and nobody loads by themselves (C-26) */
+  readonly runners: ReadonlyMap<string, ManifestBytes>
   /** the module beside a driver's manifest, by the manifest's file; what it holds is known once a sandbox looked into it */
   readonly entries: ReadonlyMap<string, DriverCode>
 }
 
 const SKIPPED = new Set(["node_modules", ".git"])
+export const RUNNER = "RUNNER.md"
 
 interface Walk {
   readonly files: Set<string>
+  readonly runners: Set<string>
   readonly problems: LoadResult[]
   entries: number
 }
@@ -87,6 +91,8 @@ function visit(walk: Walk, folder: string, depth: number): boolean {
     const path = join(folder, entry.name)
     if (entry.isDirectory()) {
       if (!SKIPPED.has(entry.name) && !visit(walk, path, depth + 1)) return false
+    } else if (entry.name === RUNNER && entry.isFile() && walk.runners.size < limits.walkManifests) {
+      walk.runners.add(path)
     } else if (manifestKind(entry.name) !== undefined) {
       if (entry.isFile()) walk.files.add(path)
       else
@@ -185,7 +191,7 @@ const namedOnce = (all: readonly DefinedManifest[]): readonly DefinedManifest[] 
 
 /** `paths`: folders, or manifest files. `given`: what a program defined in code. */
 export function findManifests(paths: readonly string[], given: readonly DefinedManifest[] = []): FoundManifests {
-  const walk: Walk = { files: new Set(), problems: [], entries: 0 }
+  const walk: Walk = { files: new Set(), runners: new Set(), problems: [], entries: 0 }
   for (const path of paths) start(walk, resolve(path))
   const defined = namedOnce(given).flatMap((each) => withModule(walk, each))
   let held = 0
@@ -203,5 +209,6 @@ export function findManifests(paths: readonly string[], given: readonly DefinedM
       return entry === undefined ? [] : [[file, entry]]
     }),
   )
-  return { files, held: held <= limits.walkHeldBytes, problems: walk.problems, roots, defined, entries }
+  const runners = new Map([...walk.runners].map((file) => [file, readBounded(file)]))
+  return { files, held: held <= limits.walkHeldBytes, problems: walk.problems, roots, defined, entries, runners }
 }

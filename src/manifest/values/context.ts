@@ -27,6 +27,8 @@ export interface Links {
     | { readonly found: "nothing" }
   /** the ACTION.md that a path written in a tool leads to */
   action(fromFile: string, ref: string): string | undefined
+  /** what the RUNNER.md says that a name or path written in a driver leads to */
+  runner(fromFile: string, ref: string): JsonObject | undefined
   /** is this TOOL.md named in the `commands` of a CLI.md? */
   isSubcommand(file: string): boolean
 }

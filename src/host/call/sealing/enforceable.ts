@@ -9,19 +9,27 @@ import type { Unenforceable } from "../../drivers/kind.ts"
 import { kindOf } from "../../drivers/kinds.ts"
 
 /** `in-process` is honoured as a subprocess, as the spec has it for code that nobody vouches for. */
-const badRunner = ({ id, runner }: DriverContract): Unenforceable | undefined => {
+const badRunner = (contract: DriverContract): Unenforceable | undefined => {
+  const { id, runner } = contract
   if (runner === undefined) return undefined
   if (runner.form !== "inline")
     return {
       control: "runner",
-      reason: `${id} declares a runner that this host does not have`,
-      fix: "use the engine subprocess or sandbox, as in `runner: { engine: subprocess }`",
+      reason: `${id} declares a runner that this host does not have: there is no \`${runner.form === "ref" ? runner.ref : runner.file}\` among its manifests`,
+      fix: "put the RUNNER.md there, or write the runner in the driver, as in `runner: { engine: subprocess }`",
+    }
+  const { npm, pip } = runner.needs
+  if (npm.length + pip.length > 0 && kindOf(contract)?.takesPackages !== true)
+    return {
+      control: "runner-needs",
+      reason: `${id} is of a kind that gets no packages from its runner (${[...npm, ...pip].join(", ")})`,
+      fix: "name its package under `install`, or make it a driver of kind sdk",
     }
   if (runner.image === undefined) return undefined
   return {
     control: "runner-image",
-    reason: `${id} declares a runner image, and the namespace backend runs the host's own programs`,
-    fix: "remove `runner.image` from the driver",
+    reason: `${id} declares a runner image (\`${runner.image}\`), and this host runs its own programs, or those of its own image`,
+    fix: "remove `image` from the runner",
   }
 }
 

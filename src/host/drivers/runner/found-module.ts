@@ -20,6 +20,10 @@ export interface FoundModule {
   readonly interpreter: Interpreter
   /** host path → path inside, the interpreter's own left out */
   readonly bundles: Readonly<Record<string, string>>
+  /** programs of the system that it may start: name → host path */
+  readonly programs?: Readonly<Record<string, string>>
+  /** what it needs to find its packages */
+  readonly env?: Readonly<Record<string, string>>
   /** changes when the module does */
   readonly edition: string
   /** of its package, where that is known */

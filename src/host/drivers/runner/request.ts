@@ -10,6 +10,8 @@ export type ModuleSpec = {
   readonly style?: "esm" | "cjs"
   /** Node: specifier → the address of what is loaded instead */
   readonly aliases?: { readonly [specifier: string]: string }
+  /** Node: a folder whose packages are taken where the module's own folders have none */
+  readonly also?: string
   /** Python: folders that modules are looked for in first */
   readonly paths?: readonly string[]
 } & ({ readonly path: string } | { readonly name: string; readonly entry?: string; readonly from: string })

@@ -3,7 +3,7 @@
  * the host's own.
  *
  * Guarantees: what it sees is its module, its interpreter, the workspace by its contract and the hosts that it declares; it
- * starts nothing else. Arguments are data, filled in by templates that were checked; the function's word is judged like
+ * starts nothing but the programs that its runner needs (`needs.native`). Arguments are data, filled in by templates that were checked; the function's word is judged like
  * any program's output.
  */
 import type { DriverContract, JsonObject, JsonValue, SdkCall, SdkSpec, ToolContract } from "../../../manifest/types.ts"
@@ -45,18 +45,18 @@ const writesOf = ({ mutates }: ToolContract): readonly string[] =>
 export const moduleNeeds = (call: KindCall): Answer<Needs> => {
   const found = moduleOf(call)
   if (!found.ok) return found
-  const { interpreter, bundles } = found.value
+  const { interpreter, bundles, programs = {}, env = {} } = found.value
   return {
     ok: true,
     value: {
       executables: {
         program: interpreter.program,
-        children: false,
-        spawn: interpreter.spawn,
+        children: Object.keys(programs).length > 0,
+        spawn: { ...interpreter.spawn, ...programs },
         bundles: { ...bundles, ...interpreter.bundles },
       },
       fs: { read: ["**"], write: writesOf(call.tool), deny: [] },
-      env: { pass: [], set: {} },
+      env: { pass: [], set: env },
       egress: call.driver.contract.egress,
       tty: false,
       privatePipes: true,
@@ -127,8 +127,13 @@ const command = (call: KindCall): Answer<KindCommand> => {
   }
 }
 
+/** It asks to run inside the host's own process, which no driver does (C-27, C-53). */
+const isDowngraded = ({ runner }: DriverContract): boolean =>
+  runner?.form === "inline" && runner.engine === "in-process"
+
 export const sdkKind: DriverKindModule = {
   kind: "sdk",
+  takesPackages: true,
   bringsTransforms: false,
   bind,
   unenforceable: () => undefined,
@@ -146,6 +151,7 @@ export const sdkKind: DriverKindModule = {
       ...(version === undefined ? {} : { package_version: version }),
       import_style: importStyle,
       function_ref: callOf(call).functionRef.join("."),
+      ...(isDowngraded(call.driver.contract) ? { downgraded: true } : {}),
     }
   },
 }

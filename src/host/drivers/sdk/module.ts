@@ -8,10 +8,12 @@ import { existsSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import validRange from "semver/ranges/valid.js"
 import { satisfies } from "../../../manifest/schema/version.ts"
-import type { DriverContract, SdkSpec } from "../../../manifest/types.ts"
+import type { DriverContract, RunnerNeeds, SdkSpec } from "../../../manifest/types.ts"
 import { isReasonCode } from "../../failure.ts"
 import type { FrozenLayer, InstallSpec, PackageRequest } from "../../install/types.ts"
 import type { DriverAvailability, Surroundings } from "../kind.ts"
+import { locateSystemProgram } from "../program.ts"
+import { interpretersOf } from "../programs.ts"
 import { inside } from "../paths.ts"
 import type { FoundModule } from "../runner/found-module.ts"
 import { findInterpreter } from "../runner/interpreter.ts"
@@ -25,7 +27,7 @@ const refuse = (
   reason: string,
   fix: string,
   code: "tool_unavailable" | "version_mismatch" = "tool_unavailable",
-): Found => ({
+): Extract<Found, { ok: false }> => ({
   ok: false,
   answer: { available: false, code, reason, fix },
 })
@@ -58,11 +60,70 @@ const requestFor = (spec: SdkSpec, source: "npm" | "pip", range: string | undefi
 const rangeOf = ({ versionCheck }: DriverContract, { packageVersion }: SdkSpec): string | undefined =>
   packageVersion ?? versionCheck?.range
 
-/** What has to be installed for it: nothing where it comes along. */
+const needsOf = ({ runner }: DriverContract): RunnerNeeds | undefined =>
+  runner?.form === "inline" ? runner.needs : undefined
+
+/** `name@range` of npm, `name>=1` of pip. */
+const neededPackage = (source: "npm" | "pip", text: string): PackageRequest => {
+  const [, name = text, version] = (source === "npm" ? /^(@?[^@]+)(?:@(.+))?$/ : /^([\w.-]+)\s*(.+)?$/).exec(text) ?? []
+  return { name, ...(version === undefined ? {} : { version }) }
+}
+
+/** What has to be installed for it: nothing where it comes along and needs nothing else. */
 export const packagesOf = (driver: DriverContract, spec: SdkSpec): readonly InstallSpec[] => {
-  const { packageManager: source } = spec
+  const { packageManager: manager } = spec
+  const source = manager === "local" ? (spec.importStyle === "python" ? "pip" : "npm") : manager
   if (source !== "npm" && source !== "pip") return []
-  return [{ source, packages: [requestFor(spec, source, rangeOf(driver, spec))] }]
+  const own = manager === "local" ? [] : [requestFor(spec, source, rangeOf(driver, spec))]
+  const packages = [...own, ...(needsOf(driver)?.[source] ?? []).map((text) => neededPackage(source, text))]
+  return packages.length === 0 ? [] : [{ source, packages }]
+}
+
+/** What its runner needs and this machine does not have, or what it may start of it. */
+const nativesOf = (
+  driver: DriverContract,
+  language: RunnerLanguage,
+  folders: readonly string[],
+): { readonly ok: true; readonly programs: Readonly<Record<string, string>> } | Extract<Found, { ok: false }> => {
+  const needs = needsOf(driver)
+  const other = language === "node" ? needs?.pip : needs?.npm
+  if (needs?.language !== undefined && needs.language !== "multi" && needs.language !== language)
+    return refuse(
+      `its runner is for ${needs.language}, and its module is one of ${language}`,
+      "correct `needs.language`",
+    )
+  if (other !== undefined && other.length > 0)
+    return refuse(`its runner needs ${other.join(", ")}, which no module of ${language} can use`, "correct `needs`")
+  const programs: Record<string, string> = {}
+  for (const name of needs?.native ?? []) {
+    const located = locateSystemProgram(name, folders)
+    if (!located.ok) return refuse(`its runner needs a program: ${located.reason}`, `install ${name}`)
+    Object.assign(programs, interpretersOf(located.program), { [name]: located.program.found })
+  }
+  return { ok: true, programs }
+}
+
+/** Where modules beside the packages of a layer find those. */
+const envOf = (layer: FrozenLayer | undefined): Readonly<Record<string, string>> =>
+  layer?.source === "npm" ? { NODE_PATH: join(layer.inside, "node_modules") } : {}
+
+type Layered = { readonly ok: true; readonly layer?: FrozenLayer } | Extract<Found, { ok: false }>
+
+/** The packages that it is made of, or needs, as they are installed. */
+const layerFor = async (driver: DriverContract, spec: SdkSpec, here: Surroundings): Promise<Layered> => {
+  const wanted = packagesOf(driver, spec)
+  const [request] = wanted
+  if (request === undefined) return { ok: true }
+  const installed = await here.installs.find(request)
+  if (installed.ok) return { ok: true, layer: installed.value }
+  if (installed.details["installed"] === false && here.mayInstall)
+    return { ok: false, answer: { available: true, install: wanted } }
+  const { code, message, hint = "run `caisson install DRIVER`" } = installed
+  const fix = hint.replace("DRIVER", driver.id)
+  return {
+    ok: false,
+    answer: { available: false, code: isReasonCode(code) ? code : "install_failed", reason: message, fix },
+  }
 }
 
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true
@@ -93,16 +154,26 @@ const editionOf = (path: string): string => {
   return JSON.stringify([path, facts?.ino, facts?.size, facts?.mtimeMs, facts?.ctimeMs])
 }
 
-const findLocal = (driver: DriverContract, spec: SdkSpec, language: RunnerLanguage, here: Surroundings): Found => {
+/** Its folder, with the packages that its runner needs beside it. */
+const findLocal = (driver: DriverContract, spec: SdkSpec, { language, here, layer, programs }: Parts): Found => {
   const folder = dirname(driver.source.file)
-  const module = localModule(folder, spec, language)
-  if (module === undefined)
+  const local = localModule(folder, spec, language)
+  if (local === undefined)
     return refuse(`\`${spec.package}\` is not in the driver's folder`, "put it beside the driver's manifest")
   const found = findInterpreter(language, [{ folder, inside: inside.bundle }], here)
   if (!found.ok) return refuse(found.reason, found.fix)
-  const bundles = { [folder]: inside.bundle }
-  const edition = editionOf(join(folder, spec.package, spec.entrypoint ?? ""))
-  return { ok: true, found: { module, interpreter: found.interpreter, bundles, edition } }
+  const path = layer?.env["PYTHONPATH"]
+  const module: ModuleSpec = {
+    ...local,
+    ...(path === undefined ? {} : { paths: [...(local.paths ?? []), path] }),
+    ...(layer?.source === "npm" ? { also: layer.inside } : {}),
+  }
+  const bundles = { [folder]: inside.bundle, ...layer?.bundles }
+  const edition = `${editionOf(join(folder, spec.package, spec.entrypoint ?? ""))} ${layer?.digest ?? ""}`
+  return {
+    ok: true,
+    found: { module, interpreter: found.interpreter, bundles, programs, env: envOf(layer), edition },
+  }
 }
 
 const moduleOf = (spec: SdkSpec, layer: FrozenLayer): ModuleSpec => {
@@ -119,31 +190,12 @@ const moduleOf = (spec: SdkSpec, layer: FrozenLayer): ModuleSpec => {
 const sameName = (a: string, b: string): boolean =>
   a.toLowerCase().replace(/[-_.]+/g, "-") === b.toLowerCase().replace(/[-_.]+/g, "-")
 
-const findInstalled = async (
-  driver: DriverContract,
-  spec: SdkSpec,
-  language: RunnerLanguage,
-  here: Surroundings,
-): Promise<Found> => {
-  const wanted = packagesOf(driver, spec)
-  const [request] = wanted
-  if (request === undefined)
+const findInstalled = (driver: DriverContract, spec: SdkSpec, { language, here, layer, programs }: Parts): Found => {
+  if (layer === undefined)
     return refuse(
       `this host installs packages by npm, pip and local, not by ${spec.packageManager}`,
       "use a driver whose package comes by npm or pip, or lies beside its manifest (`local`)",
     )
-  const installed = await here.installs.find(request)
-  if (!installed.ok) {
-    if (installed.details["installed"] === false && here.mayInstall)
-      return { ok: false, answer: { available: true, install: wanted } }
-    const { code, message, hint = "run `caisson install DRIVER`" } = installed
-    const fix = hint.replace("DRIVER", driver.id)
-    return {
-      ok: false,
-      answer: { available: false, code: isReasonCode(code) ? code : "install_failed", reason: message, fix },
-    }
-  }
-  const layer = installed.value
   const version = layer.packages.find(({ name }) => sameName(name, spec.package))?.version
   const range = rangeOf(driver, spec)
   if (range !== undefined && version !== undefined && !satisfies(version, range))
@@ -160,10 +212,19 @@ const findInstalled = async (
       module: moduleOf(spec, layer),
       interpreter: found.interpreter,
       bundles: layer.bundles,
+      programs,
+      env: {},
       edition: layer.digest,
       ...(version === undefined ? {} : { version }),
     },
   }
+}
+
+interface Parts {
+  readonly language: RunnerLanguage
+  readonly here: Surroundings
+  readonly layer?: FrozenLayer
+  readonly programs: Readonly<Record<string, string>>
 }
 
 export const findModule = async (driver: DriverContract, spec: SdkSpec, here: Surroundings): Promise<Found> => {
@@ -173,7 +234,11 @@ export const findModule = async (driver: DriverContract, spec: SdkSpec, here: Su
       `this host runs modules of Node and Python, not a ${spec.importStyle}`,
       "use a driver of another language",
     )
-  return spec.packageManager === "local"
-    ? findLocal(driver, spec, language, here)
-    : findInstalled(driver, spec, language, here)
+  const natives = nativesOf(driver, language, here.folders)
+  if (!natives.ok) return natives
+  const layered = await layerFor(driver, spec, here)
+  if (!layered.ok) return layered
+  const { programs } = natives
+  const parts: Parts = { language, here, programs, ...(layered.layer === undefined ? {} : { layer: layered.layer }) }
+  return spec.packageManager === "local" ? findLocal(driver, spec, parts) : findInstalled(driver, spec, parts)
 }
