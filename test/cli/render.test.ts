@@ -2,6 +2,7 @@ import pc from "picocolors"
 import { describe, expect, test } from "vitest"
 import { exitOf } from "../../src/cli/exit.ts"
 import { envelopeLines, questionLines, valueText } from "../../src/cli/render/envelope.ts"
+import { profileRows } from "../../src/cli/render/profile.ts"
 import { table } from "../../src/cli/render/table.ts"
 import { wrapLine } from "../../src/cli/wrap.ts"
 import { inline, nameText, ownLine, safeJson, visible } from "../../src/cli/visible.ts"
@@ -23,6 +24,33 @@ const error = (code: CallError["code"]): CallError => ({
   retryable: false,
   hint: "do this",
   details: {},
+})
+
+describe("a profile for people", () => {
+  test("of a call that runs no program says so, and nothing of what a program would have around it", () => {
+    const profile = {
+      view: { read: [], deny: [] },
+      write: [],
+      env: {},
+      tty: false,
+      network: { proxyPort: 3128, transparentPorts: [443], dns: true },
+      limits: { wallMs: 1000, memoryBytes: 1, pids: 1, diskBytes: 1, outputBytes: 1_048_576, openFiles: 1 },
+      required: ["wallMs"],
+      files: {},
+    } as const
+    const report = { tool: "t", rows: [], argv: ["GET", "https://api.test/x"], egress: ["api.test:443"] }
+    expect(Object.fromEntries(profileRows(report, profile))).toEqual({
+      command: "GET https://api.test/x",
+      mutates: "nothing",
+      approval: "unknown",
+      program: "none: the host itself acts, without a sandbox",
+      network: "api.test:443, through the call's own proxy",
+      reads: "nothing of the workspace",
+      hidden: "nothing",
+      writes: "nothing of the workspace",
+      limits: "1 s wall clock (must hold), 1 MiB of each output stream",
+    })
+  })
 })
 
 describe("an envelope for people", () => {

@@ -40,6 +40,22 @@ implements:
 ---
 `
 
+const keyed = `---
+name: Keyed
+id: keyed-http
+description: d
+version: 1.0.0
+kind: http
+base_url: http://items.test:8080
+default_method: GET
+default_headers: { Authorization: "Bearer \${secrets.ITEMS_KEY}" }
+network: { egress: ["items.test:8080"] }
+auth: { state: { env: [ITEMS_KEY] }, expiry: { detect: "http_status:418" } }
+implements:
+  - { tool: item.keyed, version: ^1.0.0, metadata: { http: { endpoint: "/keyed/\${input.id}", query_template: { k: "\${secrets.ITEMS_KEY}" }, streaming: { transport: ndjson } } } }
+---
+`
+
 let folder: string
 let host: Host
 let server: Server
@@ -52,7 +68,7 @@ beforeAll(async () => {
   folder = openFolder()
   const put = (name: string, text: string): void => {
     mkdirSync(join(folder, "m", name), { recursive: true })
-    writeFileSync(join(folder, "m", name, name === "items" ? "DRIVER.md" : "TOOL.md"), text)
+    writeFileSync(join(folder, "m", name, text.includes("kind: http") ? "DRIVER.md" : "TOOL.md"), text)
   }
   put("get", tool("item.get", "retry: { max_attempts: 3, backoff: fixed, initial_ms: 1 }"))
   put(
@@ -65,6 +81,8 @@ beforeAll(async () => {
   put("sneak", tool("item.sneak"))
   put("watch", tool("item.watch").replace("outputs: {}", "outputs: { type: array }"))
   put("items", driver)
+  put("keyed", tool("item.keyed"))
+  put("keyed-http", keyed)
   server = createServer((request, response) => {
     requests.push(request)
     response.on("error", () => undefined)
@@ -85,7 +103,10 @@ beforeAll(async () => {
       prepared += 1
       return real.prepare(...words)
     },
-    recover: (...words) => real.recover(...words),
+    recover: (...words) => {
+      prepared += 1
+      return real.recover(...words)
+    },
     commitHeld: (held) => real.commitHeld(held),
     examine: () => real.examine(),
     [Symbol.asyncDispose]: () => real[Symbol.asyncDispose](),
@@ -235,6 +256,38 @@ describe("an http driver", () => {
     })
     const told = events.filter((event) => event.type === "progress").map(({ value }) => value)
     expect(told).toEqual([{ n: 1 }, { n: 2 }])
+  })
+
+  it("asks for its secret where there is none", async () => {
+    expect(await call("item.keyed", { id: "1" })).toMatchObject({ ok: false, error: { code: "auth_required" } })
+    expect(requests).toEqual([])
+  })
+
+  it("sends its secret from the vault, and nothing that is told or kept holds it, whatever the service sends back", async () => {
+    const value = "k3y-of-items/+value"
+    const set = await host.secrets.set("items-key", value, { driver: "keyed-http@1", shared: true })
+    expect(set).toMatchObject({ ok: true })
+    const events: CallEvent[] = []
+    const reflect =
+      (status: number): RequestListener =>
+      (request, response) => {
+        const back = { header: request.headers.authorization, url: request.url }
+        response.writeHead(status, { "x-back": String(request.headers.authorization) }).end(JSON.stringify(back))
+      }
+    answer = reflect(200)
+    const good = await call("item.keyed", { id: "1" }, { onEvent: (event) => events.push(event) })
+    expect(good).toMatchObject({ ok: true, value: { header: expect.stringMatching(/^Bearer \*+$/) } })
+    expect(requests[0]?.headers.authorization).toBe(`Bearer ${value}`)
+    answer = reflect(500)
+    const bad = await call("item.keyed", { id: "1" })
+    expect(bad).toMatchObject({ ok: false, error: { code: "upstream_error", details: { status: 500 } } })
+    answer = reflect(418)
+    const expired = await call("item.keyed", { id: "1" })
+    expect(expired).toMatchObject({ ok: false, error: { code: "auth_required" } })
+    const why = await host.why({ tool: "item.keyed", input: { id: "1" }, workspace: join(folder, "work") })
+    const told = JSON.stringify([good, bad, expired, why, events, readReceipts(join(folder, "data"))])
+    expect(told).not.toContain(value)
+    expect(told).not.toContain(encodeURIComponent(value))
   })
 
   it("made no sandbox in all of this", () => {

@@ -33,8 +33,13 @@ const programRows = ({ executables }: CallProfile): readonly (readonly [string, 
         ["children", executables.children ? list(Object.values(executables.spawn), "only of its own program") : "none"],
       ]
 
+/** Those that mean something where no program runs. */
+const ownLimits: ReadonlySet<keyof Limits> = new Set(["wallMs", "outputBytes"])
+
 const limitsText = (profile: CallProfile): string => {
-  const names = Object.keys(limitText) as (keyof Limits)[]
+  const names = (Object.keys(limitText) as (keyof Limits)[]).filter(
+    (name) => profile.executables !== undefined || ownLimits.has(name),
+  )
   return names
     .flatMap((name) => {
       const value = profile.limits[name]
@@ -50,6 +55,19 @@ const approvalText = ({ approval }: WhyReport): string =>
     ? "unknown"
     : `${inline(approval.class)}: ${approval.effects === "ask" ? "a person is asked before effects are kept" : "effects are kept without a question"}`
 
+/** What a program finds around it. */
+const surroundingRows = (profile: CallProfile): readonly (readonly [string, string])[] => [
+  ["home", profile.home === undefined ? "private and empty" : list(profile.home.keep, "kept")],
+  [
+    "env",
+    list(
+      Object.entries(profile.env).map(([name, value]) => `${name}=${value}`),
+      "empty",
+    ),
+  ],
+  ["terminal", profile.tty ? "yes" : "no"],
+]
+
 /** What the call would run, reach and change: rows of name and text. */
 export const profileRows = (report: WhyReport, profile: CallProfile): readonly (readonly [string, string])[] => [
   ["command", (report.argv ?? []).map((word) => nameText(word)).join(" ")],
@@ -60,14 +78,6 @@ export const profileRows = (report: WhyReport, profile: CallProfile): readonly (
   ["reads", list(profile.view.read, "nothing of the workspace")],
   ["hidden", list(profile.view.deny, "nothing")],
   ["writes", list(profile.write, "nothing of the workspace")],
-  ["home", profile.home === undefined ? "private and empty" : list(profile.home.keep, "kept")],
-  [
-    "env",
-    list(
-      Object.entries(profile.env).map(([name, value]) => `${name}=${value}`),
-      "empty",
-    ),
-  ],
-  ["terminal", profile.tty ? "yes" : "no"],
+  ...(profile.executables === undefined ? [] : surroundingRows(profile)),
   ["limits", limitsText(profile)],
 ]

@@ -17,8 +17,13 @@ import { judge } from "./judge.ts"
 import { keepHome, withHomes } from "./running/keep-home.ts"
 import type { HomeOutcome, Judged, Sealed, Step } from "./steps.ts"
 
+/** No program, and no look at the workspace: such a call waits for nobody's commit, and needs no sandbox to be had. */
+const touchesNothing = ({ executables, view, write, home }: Sealed["profile"]): boolean =>
+  executables === undefined && view.read.length === 0 && write.length === 0 && home === undefined
+
 /** What a crashed commit left is finished or undone first; undefined when the workspace is whole. */
-const makeWhole = async (core: HostCore, { folder, signal }: Sealed): Promise<Failure | undefined> => {
+const makeWhole = async (core: HostCore, { folder, signal, profile }: Sealed): Promise<Failure | undefined> => {
+  if (touchesNothing(profile)) return undefined
   try {
     await core.recover(folder.identity, signal)
     return undefined
