@@ -1,16 +1,24 @@
 import { join } from "node:path"
-import { describe, expect, it } from "vitest"
+import { afterAll, describe, expect, it } from "vitest"
+import { acquireEngine } from "../support/docker-engine.ts"
+import { describeNeeding } from "../support/needing.ts"
 import { startPackageRegistry } from "../support/servers/package-registry.ts"
 import { openWorld } from "./host-world.ts"
 import { publishGreeters } from "./install-greeters.ts"
 
 const manifests = [join(import.meta.dirname, "../../fixtures/installed")]
 
+const engine = await acquireEngine()
+afterAll(async () => {
+  if (engine.ok) await engine[Symbol.asyncDispose]()
+})
+
 const suite = (backend: "namespace" | "docker"): void => {
   it("a program of an npm package and one of a wheel are installed when asked to, and called", async () => {
     await using registry = await startPackageRegistry()
     await publishGreeters(registry)
-    await using world = await openWorld(registry.config, { manifests, backend })
+    const docker = engine.ok ? `docker: { engine: "unix://${engine.socket}" }\n` : ""
+    await using world = await openWorld(`${registry.config}${docker}`, { manifests, backend })
     for (const name of ["greet", "greetpy"]) {
       expect(await world.call(`fixture.${name}`, { name: "Ada" })).toMatchObject({
         ok: false,
@@ -23,6 +31,7 @@ const suite = (backend: "namespace" | "docker"): void => {
 }
 
 describe("with the namespace backend", () => suite("namespace"))
+describeNeeding("with the docker backend", engine.ok ? undefined : engine.reason, () => suite("docker"))
 
 it("where the operator lets calls install, the first call does", async () => {
   await using registry = await startPackageRegistry()
