@@ -93,6 +93,8 @@ export const placeLayer = async (data: string, built: string, signal: AbortSigna
   signal.throwIfAborted()
   // Something by this name that is not this: nobody may be given it, and out of the way it is nobody's.
   removeTree(target)
+  // Only a folder that its owner may write can be moved to another one, unless the owner is root.
+  chmodSync(folder, 0o755)
   renameSync(folder, target)
   chmodSync(target, 0o555)
   writeWhole(factsAt(data, digest), factsOf(await entriesOf(target)), 0o600)
