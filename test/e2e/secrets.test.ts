@@ -1,5 +1,8 @@
 import { createHash } from "node:crypto"
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { vaultFile } from "../../src/data-folder/paths.ts"
@@ -96,4 +99,61 @@ it("a caller keeps secrets of its own user alone", async () => {
     value: [{ scope: { user: "bob" } }],
   })
   expect(await world.host.secrets.rotate({ caller: bob })).toMatchObject({ ok: false })
+})
+
+const itemTool = `---
+name: item.get
+id: item.get
+description: d
+version: 1.0.0
+inputs: { type: object, additionalProperties: false }
+outputs: {}
+timeout_ms: 20000
+---
+`
+const itemDriver = `---
+name: Items
+id: items-http
+description: d
+version: 1.0.0
+kind: http
+base_url: http://items.test:8080/v1
+default_method: GET
+network: { egress: ["items.test:8080"] }
+auth: { state: { paths: [], env: [ITEMS_KEY] } }
+implements:
+  - { tool: item.get, version: ^1.0.0, metadata: { http: { endpoint: /items, headers: { Authorization: "Bearer \${secrets.ITEMS_KEY}" } } } }
+---
+`
+
+it("a request that the host makes carries the secret of the user who calls, and its answer tells nothing of it", async () => {
+  const seen: (string | undefined)[] = []
+  const server = createServer((request, response) => {
+    seen.push(request.headers.authorization)
+    response.setHeader("content-type", "application/json")
+    response.end(JSON.stringify({ you_sent: request.headers.authorization }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const { port } = server.address() as AddressInfo
+  const more = mkdtempSync(join(tmpdir(), "caisson-secrets-"))
+  try {
+    for (const [name, text] of Object.entries({ "TOOL.md": itemTool, "DRIVER.md": itemDriver }))
+      writeFileSync(join(more, name), text)
+    const config = `manifests: ["${more}"]\negress: { services: { items.test: "127.0.0.1:${port}" } }\n`
+    await using world = await openWorld(config, { manifests: [] })
+    const get = (user: string) => world.call("item.get", {}, { caller: processCaller(user) })
+    expect(await get("alice")).toMatchObject({ ok: false, error: { code: "auth_required" } })
+    expect(seen).toEqual([])
+    await world.host.secrets.set("items-key", canary, { user: "alice" })
+    const got = await get("alice")
+    expect(got).toMatchObject({ ok: true })
+    expect(seen).toEqual([`Bearer ${canary}`])
+    expect(JSON.stringify(got)).not.toContain("5b1f0c2e9d")
+    expect(await get("bob")).toMatchObject({ ok: false, error: { code: "auth_required" } })
+    nowhereIn(world.folder)
+  } finally {
+    server.closeAllConnections()
+    server.close()
+    rmSync(more, { recursive: true, force: true })
+  }
 })
