@@ -74,6 +74,7 @@ export const hostLimits = Object.freeze({
   ),
   healthReasonChars: limit("health checks", 300, "the rest of why a driver is not well is left out"),
   healthRecordBytes: limit("health checks", 4096, "a longer record is not read, and the driver is checked again"),
+  driversOfACall: limit("retries", 3, "the failure of the last one is the call's"),
   lastWordMs: limit(
     "a conversation",
     2_000,

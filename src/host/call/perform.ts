@@ -21,12 +21,13 @@ import type { CallEvent } from "../events.ts"
 import { CallEvents } from "./events.ts"
 import { obtain } from "./obtain.ts"
 import { findRoute, route } from "./route.ts"
-import { run } from "./run.ts"
+import { type Before, run } from "./run.ts"
+import { passOver } from "./running/fallback.ts"
 import { unlessCancelled } from "./running/cancelled.ts"
 import { seal } from "./seal.ts"
 import { settle } from "./settle.ts"
 import { signIn } from "./sign-in.ts"
-import type { Holder, Judged, Progress, Requested } from "./steps.ts"
+import type { Authorized, Holder, Judged, Progress, Requested, Routed, Step } from "./steps.ts"
 import { tellDenials } from "./judging/denials.ts"
 
 type End = Success | Failure
@@ -71,27 +72,7 @@ const walk = async (
   const authorized = await authorizeAsking(core, admitted.value)
   trail.mark("authorize", authorized.ok ? authorized.value : undefined)
   if (!authorized.ok) return authorized
-  // Version checks are shared by all calls: one that is cancelled does not wait for them, and does not end them either.
-  const routing = await unlessCancelled(findRoute(core, authorized.value), requested.signal)
-  const routed = "code" in routing ? routing : route(authorized.value, routing)
-  trail.mark("route", routed.ok ? routed.value : undefined)
-  if (!routed.ok) return routed
-  tell({ type: "routed", driver: routed.value.driver.key })
-  const obtained = await obtain(core, routed.value)
-  trail.mark("install", obtained.ok ? obtained.value : undefined)
-  if (!obtained.ok) return obtained
-  const signedIn = await signIn(core, obtained.value)
-  trail.mark("sign_in", signedIn.ok ? signedIn.value : undefined)
-  if (!signedIn.ok) return signedIn
-  const sealed = seal(core, signedIn.value)
-  trail.mark("seal", sealed.ok ? sealed.value : undefined)
-  if (!sealed.ok) return sealed
-  tell({ type: "sealed", profileDigest: sealed.value.profileDigest })
-  const { executables } = sealed.value.profile
-  trail.backend = executables === undefined ? "none" : core.config.backend
-  trail.ran = executables === undefined ? Promise.resolve({ started: false }) : whatRan(core.data, executables)
-  const judged = await run(core, sealed.value, scope)
-  trail.mark("run", judged.ok ? judged.value : undefined)
+  const judged = await serve(core, authorized.value, trail, scope)
   if (!judged.ok) return judged
   trail.effects = judged.value.effects
   trail.denied = judged.value.attempt.denied
@@ -107,6 +88,65 @@ const walk = async (
   trail.held = settled.held
   trail.effects = settled.effects
   return settled.end
+}
+
+/** One driver's turn: what it needs, and its runs. */
+const serveBy = async (
+  core: HostCore,
+  routed: Routed,
+  trail: Trail,
+  scope: AsyncDisposableStack,
+  before?: Before,
+): Promise<Step<Judged>> => {
+  const { tell } = routed
+  tell({ type: "routed", driver: routed.driver.key })
+  const obtained = await obtain(core, routed)
+  trail.mark("install", obtained.ok ? obtained.value : undefined)
+  if (!obtained.ok) return obtained
+  const signedIn = await signIn(core, obtained.value)
+  trail.mark("sign_in", signedIn.ok ? signedIn.value : undefined)
+  if (!signedIn.ok) return signedIn
+  const sealed = seal(core, signedIn.value)
+  trail.mark("seal", sealed.ok ? sealed.value : undefined)
+  if (!sealed.ok) return sealed
+  tell({ type: "sealed", profileDigest: sealed.value.profileDigest })
+  const { executables } = sealed.value.profile
+  trail.backend = executables === undefined ? "none" : core.config.backend
+  trail.ran = executables === undefined ? Promise.resolve({ started: false }) : whatRan(core.data, executables)
+  const judged = await run(core, sealed.value, scope, before)
+  trail.mark("run", judged.ok ? judged.value : undefined)
+  return judged
+}
+
+/** The driver that serves the call, or, where it fails and the contract's retries allow it, the next one. */
+const serve = async (
+  core: HostCore,
+  call: Authorized,
+  trail: Trail,
+  scope: AsyncDisposableStack,
+): Promise<Step<Judged>> => {
+  const began = performance.now()
+  // Version checks are shared by all calls: one that is cancelled does not wait for them, and does not end them either.
+  const routing = await unlessCancelled(findRoute(core, call), call.signal)
+  const routed = "code" in routing ? routing : route(call, routing)
+  trail.mark("route", routed.ok ? routed.value : undefined)
+  if (!routed.ok) return routed
+  let judged = await serveBy(core, routed.value, trail, scope)
+  for (;;) {
+    const elapsedMs = performance.now() - began
+    const passedOver = judged.ok ? passOver(judged.value, elapsedMs) : undefined
+    if (!judged.ok || passedOver === undefined) return judged
+    const others = core.registry
+      .driversFor(call.tool)
+      .filter(({ key }) => passedOver.every(({ driver }) => driver !== key))
+    const more = await unlessCancelled(findRoute(core, call, others), call.signal)
+    const next = "code" in more ? more : route(call, more)
+    if (!next.ok) return judged
+    const { attempt, homes, reached } = judged.value
+    await attempt.exited.discard()
+    const before = { elapsedMs, denied: attempt.denied, homes, reached }
+    judged = await serveBy(core, { ...next.value, passedOver }, trail, scope, before)
+  }
 }
 
 const thrown = (error: unknown): Failure => {

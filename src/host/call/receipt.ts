@@ -216,6 +216,7 @@ const ranFacts = (progress: Progress): JsonObject => {
     ...progress.attempt.facts,
     attempts: progress.attempts,
     retries: progress.attempts - 1,
+    ...(progress.passedOver === undefined ? {} : { passed_over: progress.passedOver.map((each) => ({ ...each })) }),
     ending: ending.by,
     ...(ending.by === "exit" ? { exit_code: ending.code } : {}),
     usage: {

@@ -15,7 +15,7 @@ import { cancelled } from "./running/cancelled.ts"
 import type { HostCore, Reached } from "./core.ts"
 import { judge } from "./judge.ts"
 import { keepHome, withHomes } from "./running/keep-home.ts"
-import type { HomeOutcome, Judged, Sealed, Step } from "./steps.ts"
+import type { Judged, Sealed, Step } from "./steps.ts"
 
 /** No program, and no look at the workspace: such a call waits for nobody's commit, and needs no sandbox to be had. */
 const touchesNothing = ({ executables, view, write, home }: Sealed["profile"]): boolean =>
@@ -34,17 +34,29 @@ const makeWhole = async (core: HostCore, { folder, signal, profile }: Sealed): P
   }
 }
 
-export const run = async (core: HostCore, sealed: Sealed, scope: AsyncDisposableStack): Promise<Step<Judged>> => {
+/** What drivers before this one used of the call's time, and what became of them. */
+export type Before = Pick<Judged, "homes" | "reached"> & {
+  readonly elapsedMs: number
+  readonly denied: readonly Denial[]
+}
+const first: Before = { elapsedMs: 0, denied: [], homes: [], reached: [] }
+
+export const run = async (
+  core: HostCore,
+  sealed: Sealed,
+  scope: AsyncDisposableStack,
+  before: Before = first,
+): Promise<Step<Judged>> => {
   const unfit = await makeWhole(core, sealed)
   if (unfit !== undefined) return unfit
-  const started = performance.now()
-  let denied: readonly Denial[] = []
-  let homes: readonly HomeOutcome[] = []
-  let reached: readonly Reached[] = []
+  const started = performance.now() - before.elapsedMs
+  let { denied, homes, reached }: Omit<Before, "elapsedMs"> = before
   for (let attempts = 1; ; attempts += 1) {
     if (sealed.signal.aborted) return cancelled
     const left = sealed.timeout.ms - (performance.now() - started)
-    const wallMs = attempts === 1 ? sealed.profile.limits.wallMs : Math.max(1, Math.floor(left))
+    const { wallMs: most } = sealed.profile.limits
+    const isFirst = attempts === 1 && before === first
+    const wallMs = isFirst ? most : Math.max(1, Math.floor(Math.min(most, left)))
     await using own = new AsyncDisposableStack()
     sealed.tell({ type: "started", attempt: attempts })
     const made = await attempt(core, sealed, { wallMs, earlier: denied, scope: own })

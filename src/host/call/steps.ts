@@ -75,8 +75,15 @@ export interface Authorized extends Admitted {
 }
 
 type Route = Extract<Resolution, { ok: true }>
+/** A driver that failed the call, before the one that serves it now. */
+export interface PassedOver {
+  readonly driver: string
+  readonly code: string
+  readonly attempts: number
+}
 export interface Routed extends Authorized {
   readonly route: Route
+  readonly passedOver?: readonly PassedOver[]
   readonly driver: RegisteredDriver
   /** absent: its kind runs none of its own */
   readonly program?: Program

@@ -456,6 +456,49 @@ describe("retries", () => {
   })
 })
 
+describe("the next driver", () => {
+  const retry = { maxAttempts: 2, backoff: "fixed", initialMs: 1 } as const
+  const tool = toolOf({ retry, idempotent: true })
+  const named = (id: string) =>
+    driverOf({
+      id,
+      body: { kind: "cli", cli: { ...cliSpec, output: { ...cliSpec.output, exitCodes: { "7": "rate_limited" } } } },
+    })
+  const drivers = [named("a"), named("b"), named("c"), named("d")]
+
+  it("serves a call that the one before it failed, from the workspace as it was, and the receipt names both", async () => {
+    const { envelope, backend, receipt } = await tell({
+      tool,
+      drivers,
+      runs: [{ ...failed(7), denied: [dial] }, failed(7), { stdout: "done" }],
+    })
+    expect(envelope).toMatchObject({ ok: true, value: "done", driver: "b@2", denied: [{ ...dial, count: 2 }] })
+    expect(backend.settled).toEqual(["discarded", "discarded", "committed"])
+    expect(receipt).toMatchObject({ passed_over: [{ driver: "a@2", code: "rate_limited", attempts: 2 }], attempts: 1 })
+    expect(backend.jobs[2]?.limits.wallMs).toBeLessThan(backend.jobs[0]?.limits.wallMs ?? 0)
+  })
+  it("is one of few, and the last one's failure is the call's", async () => {
+    const { envelope, backend } = await tell({ tool, drivers, runs: Array.from({ length: 12 }, () => failed(7)) })
+    expect(envelope).toMatchObject({ ok: false, driver: "c@2", error: { code: "rate_limited" } })
+    expect(backend.jobs).toHaveLength(6)
+  })
+  it("is none where there is no other: the failure stands as it was", async () => {
+    const { envelope, receipt } = await tell({ tool, drivers: [named("a")], runs: [failed(7), failed(7)] })
+    expect(envelope).toMatchObject({ ok: false, driver: "a@2", error: { code: "rate_limited" } })
+    expect(receipt).not.toHaveProperty("passed_over")
+  })
+  it.each([
+    ["the contract asks for no retries", { tool: toolOf({ idempotent: true }) }, failed(7)],
+    ["a second run could do harm", { tool: toolOf({ retry }) }, failed(7)],
+    ["the failure says that it would not help", { tool }, failed(3)],
+    ["the caller pinned the driver", { tool, request: { driver: "a" } }, failed(7)],
+    ["the tool violated its contract", { tool }, { ...failed(7), effects: [stray] }],
+  ] as const)("is not tried where %s", async (_why, scene, run) => {
+    const { envelope } = await tell({ ...scene, drivers, runs: [run, run, { stdout: "done" }] })
+    expect(envelope).toMatchObject({ ok: false, driver: "a@2" })
+  })
+})
+
 describe("a receipt", () => {
   it("never holds a value of input, context, operator's environment or output", async () => {
     const secret = fc.stringMatching(/^[a-zA-Z0-9]{24}$/)
