@@ -16,6 +16,7 @@ import { loadConfig } from "./config/load.ts"
 import { HostStartError, startFailure } from "./start-error.ts"
 import { openCore } from "./assemble/core.ts"
 import { sortedManifests } from "./assemble/definitions.ts"
+import { readBuiltins } from "./drivers/embedded/functions.ts"
 import { dataFolderOf, openDataFolder } from "./data/folder.ts"
 import { createUlids } from "./data/ulid.ts"
 import { callErrorOf } from "./failure.ts"
@@ -47,7 +48,7 @@ import type {
   WhyReport,
 } from "./types.ts"
 
-const OPTIONS: readonly (keyof HostOptions)[] = ["data", "manifests", "backend", "warm", "config"]
+const OPTIONS: readonly (keyof HostOptions)[] = ["data", "manifests", "builtins", "backend", "warm", "config"]
 
 /** Seen from src/host and from dist/host alike. */
 const catalogue = fileURLToPath(new URL("../../manifests", import.meta.url))
@@ -83,6 +84,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
     config,
     catalogue,
     ...sortedManifests(options.manifests ?? []),
+    builtins: readBuiltins(options.builtins),
     warm: options.warm ?? false,
     closing: closing.signal,
     ...(options.backend === undefined ? {} : { backend: options.backend }),

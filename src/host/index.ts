@@ -2,6 +2,7 @@
 import "../manifest/node-version.ts"
 export { createHost } from "./host.ts"
 export { processCaller, type Caller, type Role } from "./access/caller.ts"
+export type { BuiltinArgs, BuiltinFunction } from "./builtin-function.ts"
 export { HostStartError } from "./start-error.ts"
 export { reasons, type ErrorClass, type Reason, type ReasonCode } from "./reasons.ts"
 export { readReceipts, verifyChain, type ChainCode, type ChainVerdict } from "./receipts/verify.ts"

@@ -13,6 +13,7 @@ import type { DefinedManifest } from "../manifest/read/defined.ts"
 import type { ControlReport, Denial, SandboxBackend, SandboxProfile } from "../sandbox/backend.ts"
 import type { Effect } from "../sandbox/effects/types.ts"
 import type { Caller } from "./access/caller.ts"
+import type { BuiltinFunction } from "./builtin-function.ts"
 import type { CallEvent } from "./events.ts"
 import type { CallError } from "./failure.ts"
 import type { FrozenLayer, InstallProgress } from "./install/types.ts"
@@ -26,6 +27,11 @@ export interface HostOptions {
   readonly data?: string
   /** more folders with manifests, and what the define functions return; the bundled catalogue is always there */
   readonly manifests?: readonly (string | DefinedManifest)[]
+  /**
+   * Functions of the program itself, which drivers of kind builtin name (`metadata.builtin.host_id`, else the tool's id).
+   * They run in this process, unsealed, and the receipts of their calls say so.
+   */
+  readonly builtins?: Readonly<Record<string, BuiltinFunction>>
   readonly backend?: "namespace" | "docker" | SandboxBackend
   /** start the sandbox backend at once, while manifests load, because a call is certain to follow */
   readonly warm?: boolean

@@ -21,6 +21,7 @@ import type { OperatorConfig } from "../config/types.ts"
 import { runCheck } from "../health/check.ts"
 import { createHealthChecks } from "../health/health-checks.ts"
 import { openHealthRecords } from "../health/records.ts"
+import type { BuiltinFunctions } from "../drivers/embedded/functions.ts"
 import { createAvailability } from "../drivers/availability.ts"
 import { thisMachine } from "../drivers/machine.ts"
 import { locateSystemProgram } from "../drivers/program.ts"
@@ -42,6 +43,7 @@ interface CoreOptions {
   readonly catalogue: string
   readonly manifests: readonly string[]
   readonly defined?: readonly DefinedManifest[]
+  readonly builtins?: BuiltinFunctions
   readonly backend?: NonNullable<HostOptions["backend"]>
   readonly warm: boolean
   /** aborted when the host does not wait any longer for what is under way */
@@ -77,6 +79,7 @@ export const openCore = async ({
   catalogue,
   manifests,
   defined = [],
+  builtins = new Map(),
   backend: wanted = config.backend,
   warm,
   closing,
@@ -129,6 +132,7 @@ export const openCore = async ({
     installs,
     mayInstall: config.install.onDemand,
     runInModule,
+    builtins,
     interpreters: config.interpreters,
     talk: createTalk({ data, backend, reviewOf: reviews.of, closing }),
     machine: await thisMachine(data),

@@ -125,15 +125,17 @@ export const foundOf = ({
   version,
   layers,
   module,
+  builtins,
   install,
 }: Extract<DriverAvailability, { available: true }>): Pick<
   Routed,
-  "program" | "programVersion" | "layers" | "module" | "install"
+  "program" | "programVersion" | "layers" | "module" | "builtins" | "install"
 > => ({
   ...(program === undefined ? {} : { program }),
   ...(version === undefined ? {} : { programVersion: version }),
   ...(layers === undefined ? {} : { layers }),
   ...(module === undefined ? {} : { module }),
+  ...(builtins === undefined ? {} : { builtins }),
   ...(install === undefined ? {} : { install }),
 })
 

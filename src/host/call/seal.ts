@@ -53,7 +53,7 @@ const profileDigest = (profile: CallProfile, secrets: readonly JsonObject[], egr
   })
 
 /** The call as its driver's kind is asked about it. */
-export const kindCall = ({ tool, driver, route, context, program, layers, module }: Routed): KindCall => ({
+export const kindCall = ({ tool, driver, route, context, program, layers, module, builtins }: Routed): KindCall => ({
   tool,
   driver,
   binding: route.binding,
@@ -62,6 +62,7 @@ export const kindCall = ({ tool, driver, route, context, program, layers, module
   ...(program === undefined ? {} : { program }),
   ...(layers === undefined ? {} : { layers }),
   ...(module === undefined ? {} : { module }),
+  ...(builtins === undefined ? {} : { builtins }),
 })
 
 type SealedProfile = Pick<

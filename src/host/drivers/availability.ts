@@ -21,6 +21,7 @@ export interface AvailabilityOptions extends Omit<VersionCheckOptions, "folders"
   readonly runInModule: Surroundings["runInModule"]
   readonly interpreters?: Surroundings["interpreters"]
   readonly talk: Talk
+  readonly builtins?: Surroundings["builtins"]
   readonly folders?: readonly string[]
 }
 
@@ -43,6 +44,7 @@ export const createAvailability = ({
   runInModule,
   interpreters = {},
   talk,
+  builtins = new Map(),
   folders = systemFolders,
   ...checks
 }: AvailabilityOptions): AvailabilityChecker => {
@@ -53,6 +55,7 @@ export const createAvailability = ({
     runInModule,
     interpreters,
     talk,
+    builtins,
     versions: createVersionChecks({ ...checks, folders }),
     ...(checks.store === undefined ? {} : { remembered: checks.store }),
   }

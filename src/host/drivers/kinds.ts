@@ -3,6 +3,7 @@ import { declaredKind } from "../../manifest/kinds/body.ts"
 import type { DriverBody, DriverContract } from "../../manifest/types.ts"
 import { cliKind } from "./cli/kind.ts"
 import { codeKind } from "./code/kind.ts"
+import { embeddedKind } from "./embedded/kind.ts"
 import { httpKind } from "./http/kind.ts"
 import { sdkKind } from "./sdk/kind.ts"
 import type { DriverAvailability, DriverKindModule } from "./kind.ts"
@@ -13,7 +14,7 @@ const kinds: Readonly<Record<DriverBody["kind"], DriverKindModule | undefined>> 
   http: httpKind,
   sdk: sdkKind,
   mcp: mcpKind,
-  builtin: undefined,
+  builtin: embeddedKind,
   /** `execute` is all that such a driver has */
   code: undefined,
 }

@@ -1,4 +1,3 @@
-import { bodyOf } from "../resolver/contracts.ts"
 import { rmSync } from "node:fs"
 import { afterEach, describe, expect, it } from "vitest"
 import {
@@ -35,15 +34,6 @@ describe("route", () => {
       driver: { key: "scribe@2" },
       program: { name: "scribe" },
       programVersion: "2.0.0",
-    })
-  })
-
-  it("says of other kinds that this host does not run them", async () => {
-    const found = await routed(place({ drivers: [driverOf({ body: bodyOf("builtin") })] }))
-    expect(found).toMatchObject({
-      ok: false,
-      code: "tool_unavailable",
-      details: { route: [{ driver: "scribe@2", reason: expect.stringContaining("does not run builtin drivers") }] },
     })
   })
 

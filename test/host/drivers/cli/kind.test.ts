@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { cliKind } from "../../../../src/host/drivers/cli/kind.ts"
 import type { KindCall, ProgramCommand } from "../../../../src/host/drivers/kind.ts"
-import { kindOf } from "../../../../src/host/drivers/kinds.ts"
 import type { DriverContract, Implementation } from "../../../../src/manifest/types.ts"
 import { cliSpec, driverOf, egress, implementationOf, programOf, sandboxOf, toolOf } from "../../call/values.ts"
 import { bodyOf } from "../../resolver/contracts.ts"
@@ -88,8 +87,4 @@ describe("the cli kind", () => {
   it("takes a driver of another kind for the bug that it is", () => {
     expect(() => cliKind.unenforceable(driverOf({ body: bodyOf("http") }))).toThrow("is of kind http, not cli")
   })
-})
-
-it.each(["builtin"] as const)("kind %s has no module yet", (kind) => {
-  expect(kindOf({ body: bodyOf(kind) })).toBeUndefined()
 })

@@ -1,0 +1,12 @@
+/** What a program that embeds the host may hand over to be called in its own process. Types alone. */
+import type { JsonObject } from "../manifest/types.ts"
+
+export interface BuiltinArgs {
+  /** valid against the contract, under the driver's names; a copy */
+  readonly input: JsonObject
+  readonly context: JsonObject
+  /** aborted when the call is cancelled or its time is over; nobody waits for the answer then */
+  readonly signal: AbortSignal
+}
+/** What it returns is the value of the call, as JSON. It runs unsealed, with all that this process may do. */
+export type BuiltinFunction = (args: BuiltinArgs) => unknown
