@@ -253,6 +253,14 @@ const resolve = (module, ref, client) => {
   return (args) => (isClass(at) ? Reflect.construct(at, args) : Reflect.apply(at, owner, args))
 }
 
+/** The host knows secrets by marks alone; what stands for them is in this process's environment. */
+const unmarked = (value, marks) => {
+  if (typeof value === "string")
+    return marks.reduce((text, [mark, name]) => text.replaceAll(mark, () => process.env[name] ?? ""), value)
+  if (!isObject(value)) return value
+  if (Array.isArray(value)) return value.map((item) => unmarked(item, marks))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, unmarked(item, marks)]))
+}
 const putSignals = (args, paths) => {
   for (const path of paths) {
     const last = path.at(-1)
@@ -279,7 +287,10 @@ const stream = async (iterator) => {
 }
 
 const call = async () => {
-  const { ref, client = {}, args = [], signals = [], streaming } = request
+  const { ref, signals = [], streaming } = request
+  const marks = Object.entries(request.marks ?? {})
+  const client = unmarked(request.client ?? {}, marks)
+  const args = unmarked(request.args ?? [], marks)
   const module = await load(request.module).catch((error) => fail("load", error))
   if (answered) return
   let target

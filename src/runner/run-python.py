@@ -238,6 +238,17 @@ def resolve(module, ref, client):
     return at
 
 
+def unmarked(value, marks):
+    """The host knows secrets by marks alone; what stands for them is in this process's environment."""
+    if isinstance(value, str):
+        for mark, name in marks.items():
+            value = value.replace(mark, os.environ.get(name, ""))
+        return value
+    if isinstance(value, list):
+        return [unmarked(item, marks) for item in value]
+    return {key: unmarked(item, marks) for key, item in value.items()} if isinstance(value, dict) else value
+
+
 def put_signals(args, kwargs, paths):
     for first, *rest in paths:
         holder, keys = (kwargs, [first, *rest]) if isinstance(first, str) else (args, [first, *rest])
@@ -284,12 +295,13 @@ def call():
         module = load(request["module"])
     except BaseException as error:
         return fail("load", error)
-    options = (request.get("client") or {}).get("with") or {}
+    marks = request.get("marks", {})
+    options = unmarked((request.get("client") or {}).get("with") or {}, marks)
     try:
         target = resolve(module, request["ref"], lambda cls: cls(**options))
     except Unresolvable as error:
         return fail("resolve", error)
-    args, kwargs = list(request.get("args", [])), dict(request.get("named", {}))
+    args, kwargs = unmarked(request.get("args", []), marks), unmarked(request.get("named", {}), marks)
     put_signals(args, kwargs, request.get("signals", []))
     if request.get("streaming") == "callback":
         args.append(event)

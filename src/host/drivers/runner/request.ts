@@ -28,6 +28,8 @@ export type RunnerRequest = (
       /** where in the arguments the signal of an early end is put in: an AbortSignal, or a threading.Event */
       readonly signals?: readonly (readonly (string | number)[])[]
       readonly streaming?: "async-iterator" | "callback"
+      /** a mark in the texts of arguments and client → the variable inside whose value stands there */
+      readonly marks?: { readonly [mark: string]: string }
     }
   /** which of these functions are there? Answered by a list of null or what is wrong. */
   | { readonly do: "resolve"; readonly refs: readonly (readonly string[])[] }

@@ -3,9 +3,11 @@
  * the host's own.
  *
  * Guarantees: what it sees is its module, its interpreter, the workspace by its contract and the hosts that it declares; it
- * starts nothing but the programs that its runner needs (`needs.native`). Arguments are data, filled in by templates that were checked; the function's word is judged like
+ * starts nothing but the programs that its runner needs (`needs.native`). Secrets are named by marks that mean something in
+ * the process inside alone. Arguments are data, filled in by templates that were checked; the function's word is judged like
  * any program's output.
  */
+import { randomBytes } from "node:crypto"
 import type { DriverContract, JsonObject, JsonValue, SdkCall, SdkSpec, ToolContract } from "../../../manifest/types.ts"
 import { fillTree, type TreeValues } from "../../invoke/template-tree.ts"
 import type { Answer, DriverKindModule, KindCall, KindCommand, Needs } from "../kind.ts"
@@ -65,12 +67,31 @@ export const moduleNeeds = (call: KindCall): Answer<Needs> => {
   }
 }
 
+/** Secrets of one call as far as the host's side of it knows them: a mark for each, which the process inside replaces. */
+class Marks {
+  readonly #names: readonly string[]
+  readonly #marks = new Map<string, string>()
+  constructor({ auth }: DriverContract) {
+    this.#names = auth?.state.env ?? []
+  }
+  readonly of = (name: string): string | undefined => {
+    if (!this.#names.includes(name)) return undefined
+    const mark = this.#marks.get(name) ?? `secret-${randomBytes(16).toString("hex")}`
+    this.#marks.set(name, mark)
+    return mark
+  }
+  all(): { readonly [mark: string]: string } {
+    return Object.fromEntries([...this.#marks].map(([name, mark]) => [mark, name]))
+  }
+}
+
 const argumentsFor = (
   call: KindCall,
   sdk: SdkCall,
+  marks: Marks,
 ): Answer<Pick<Extract<RunnerRequest, { do: "call" }>, "args" | "named">> => {
   if (sdk.arguments.style === "input") return { ok: true, value: { args: [call.input] } }
-  const values: TreeValues = { input: call.input, context: call.context, secret: () => undefined }
+  const values: TreeValues = { input: call.input, context: call.context, secret: marks.of }
   const args: JsonValue[] = []
   for (const tree of treesOf(sdk.arguments)) {
     const filled = fillTree(tree, values)
@@ -86,10 +107,10 @@ const argumentsFor = (
 const signalPaths = (sdk: SdkCall, byName: boolean): readonly (readonly (string | number)[])[] =>
   signalsOf(sdk.arguments).map((path) => (byName ? path.slice(1) : path))
 
-const clientFor = (call: KindCall): Answer<{ readonly with?: JsonObject }> => {
+const clientFor = (call: KindCall, marks: Marks): Answer<{ readonly with?: JsonObject }> => {
   const { clientOptions } = specOf(call.driver.contract)
   if (clientOptions === undefined) return { ok: true, value: {} }
-  const filled = fillTree(clientOptions, { input: {}, context: {}, secret: () => undefined })
+  const filled = fillTree(clientOptions, { input: {}, context: {}, secret: marks.of })
   return filled.ok ? { ok: true, value: { with: (filled.value ?? {}) as JsonObject } } : filled
 }
 
@@ -97,9 +118,10 @@ const command = (call: KindCall): Answer<KindCommand> => {
   const found = moduleOf(call)
   if (!found.ok) return found
   const sdk = callOf(call)
-  const args = argumentsFor(call, sdk)
+  const marks = new Marks(call.driver.contract)
+  const args = argumentsFor(call, sdk, marks)
   if (!args.ok) return args
-  const client = clientFor(call)
+  const client = clientFor(call, marks)
   if (!client.ok) return client
   const { interpreter, module } = found.value
   const request: RunnerRequest = {
@@ -108,6 +130,7 @@ const command = (call: KindCall): Answer<KindCommand> => {
     ref: sdk.functionRef,
     client: client.value,
     ...args.value,
+    marks: marks.all(),
     signals: signalPaths(sdk, args.value.named !== undefined),
     ...(sdk.streaming === undefined ? {} : { streaming: sdk.streaming.mode }),
   }
