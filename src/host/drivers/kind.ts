@@ -187,6 +187,9 @@ export interface Desk {
   /** bytes of an answer that may be kept */
   readonly outputBytes: number
   readonly tell: Tell
+  readonly review: Review
+  /** absent: nobody is there to be asked */
+  readonly elicit?: Elicit
   readonly outlet: Outlet
   /** The value of a secret that the driver names, for the moment it is needed in; undefined where there is none. */
   secret(name: string): Promise<string | undefined>

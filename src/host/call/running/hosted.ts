@@ -86,6 +86,8 @@ export const hosted = async (
     tell: (event) => {
       if (!gone.aborted) tell(event)
     },
+    review: core.reviews.of(sealed.driver.contract),
+    ...(sealed.elicit === undefined ? {} : { elicit: sealed.elicit }),
     note: (more) => {
       facts = { ...facts, ...more }
     },

@@ -8,6 +8,7 @@
  */
 import { createHash } from "node:crypto"
 import type { DriverContract, McpSpec } from "../../../manifest/types.ts"
+import { intersectEgress, parseEgressEntry } from "../../../manifest/values/egress-entry.ts"
 import type { Failure } from "../../failure.ts"
 import { hostLimits } from "../../limits.ts"
 import type { Binding, DriverAvailability, Surroundings } from "../kind.ts"
@@ -85,6 +86,18 @@ const faultOf = (what: Looked, here: Surroundings): Promise<Failure | undefined>
   return looking
 }
 
+/** A server whose own driver does not declare it could never be asked. */
+const reach = (driver: DriverContract, url: string): DriverAvailability => {
+  const { hostname, port } = new URL(url)
+  const target = `${hostname}:${port === "" ? 443 : port}`
+  const own = parseEgressEntry(target)
+  if (own.ok && intersectEgress([own.entry], driver.egress).length > 0) return { available: true }
+  return missing(
+    `the driver does not declare the host of its server, ${target}`,
+    `add \`${target}\` to \`network.egress\` of the driver`,
+  )
+}
+
 export const available = async (
   driver: DriverContract,
   spec: McpSpec,
@@ -92,11 +105,12 @@ export const available = async (
   bindings: readonly Binding[],
 ): Promise<DriverAvailability> => {
   const { server, connection } = spec
-  if (server.kind === "remote" || server.kind === "docker")
+  if (server.kind === "docker")
     return missing(
-      `this host does not run MCP servers of kind ${server.kind} yet`,
-      "use a server of kind binary or npm",
+      "this host does not run MCP servers from images yet, and never by the machine's own docker",
+      "use a server of kind binary, npm or remote",
     )
+  if (server.kind === "remote") return reach(driver, server.url)
   if (connection.keepalive)
     return missing(
       "the driver asks for a server that is kept between calls (`keepalive`), and this host starts one for each call",

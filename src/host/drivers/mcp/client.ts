@@ -23,6 +23,7 @@ import type { Tell } from "../../events.ts"
 import type { Failure } from "../../failure.ts"
 import { hostLimits } from "../../limits.ts"
 import type { Answer, Elicit } from "../kind.ts"
+import { mirrorsWell } from "./mirrored.ts"
 
 type Sdk = typeof McpClient
 /** Loaded at the first call: nothing else of the host needs it. */
@@ -42,6 +43,8 @@ interface ConnectionOptions {
   readonly signal: AbortSignal
   readonly tell: Tell
   readonly elicit: Elicit | undefined
+  /** what the way to the server has to say of a failure */
+  readonly trouble?: (() => Failure | undefined) | undefined
 }
 
 const NEW_ERA = "2026-07-28"
@@ -60,6 +63,21 @@ const boundedValidator: jsonSchemaValidator = {
         : { valid: false, data: undefined, errorMessage: checked.errors[0]?.message ?? "it does not match" }
     }
   },
+}
+
+/** As for a driver of kind http: who must act, and whether another try makes sense. */
+const httpFailure = (status: number, said: string, during: string): Failure => {
+  const details = { during, status }
+  if (status === 401 || status === 403)
+    return { ok: false, code: "auth_required", message: `the server wants a login (${status})`, details }
+  if (status === 429) return { ok: false, code: "rate_limited", message: "the server is asked too often", details }
+  return {
+    ok: false,
+    code: "upstream_error",
+    message: `the server answered with ${status}: ${said}`,
+    retryable: status >= 500,
+    details,
+  }
 }
 
 /** What the server asks a person, and the answer as the protocol has it. */
@@ -95,7 +113,6 @@ export class Connection implements AsyncDisposable {
       jsonSchemaValidator: boundedValidator,
       versionNegotiation: { mode: modeFor(version), probe: { timeoutMs: hostLimits.mcpProbeMs.value } },
       inputRequired: { maxRounds: hostLimits.mcpRounds.value },
-      listMaxPages: hostLimits.mcpPages.value,
     })
     // Whatever is wrong with one message shows in the answer that it was, or that never comes.
     this.#client.onerror = () => undefined
@@ -125,21 +142,35 @@ export class Connection implements AsyncDisposable {
       signal.removeEventListener("abort", leave)
     }
   }
+  /** All that it lists; asked without this client's own list, which tells this process's output what it leaves out. */
+  async #tools(): Promise<readonly Tool[]> {
+    const tools: Tool[] = []
+    let cursor: string | undefined
+    for (let page = 0; page < hostLimits.mcpPages.value; page += 1) {
+      const params = cursor === undefined ? {} : { cursor }
+      const listed = await this.#client.request({ method: "tools/list", params }, this.#wait)
+      tools.push(...listed.tools)
+      cursor = listed.nextCursor
+      if (cursor === undefined) return tools
+    }
+    throw new Error(`its list of tools has more than ${hostLimits.mcpPages.value} pages`)
+  }
   /** Undefined: the server has none of that name. */
   async find(name: string): Promise<Answer<Tool | undefined>> {
+    const odd = (why: string): Failure => ({
+      ok: false,
+      code: "upstream_error",
+      message: `the server lists ${why} \`${shown(name, 60)}\``,
+      details: {},
+    })
     try {
-      // Asked without it, the client answers by itself, and says so on this process's own output.
       if (this.#client.getServerCapabilities()?.tools === undefined) return { ok: true, value: undefined }
-      const { tools } = await this.#client.listTools(undefined, { ...this.#wait, cacheMode: "bypass" })
-      const named = tools.filter((tool) => tool.name === name)
-      if (named.length > 1)
-        return {
-          ok: false,
-          code: "upstream_error",
-          message: `the server lists more than one tool \`${shown(name, 60)}\``,
-          details: {},
-        }
-      return { ok: true, value: named[0] }
+      const [tool, other] = (await this.#tools()).filter((each) => each.name === name)
+      if (other !== undefined) return odd("more than one tool")
+      const isModern = this.#client.getProtocolEra() === "modern"
+      if (tool !== undefined && isModern && !mirrorsWell(tool.inputSchema as unknown as JsonObject))
+        return odd("headers that no request can have for its tool")
+      return { ok: true, value: tool }
     } catch (error) {
       return this.#failure(error, "tools/list")
     }
@@ -173,7 +204,7 @@ export class Connection implements AsyncDisposable {
       : undefined
   }
   #failure(error: unknown, during: string): Failure {
-    const { SdkError, SdkErrorCode, ProtocolError } = this.#sdk
+    const { SdkError, SdkErrorCode, SdkHttpError, ProtocolError } = this.#sdk
     const { signal, elicit } = this.#options
     const said = cut(error instanceof Error ? error.message : String(error))
     const failed = (code: Failure["code"], message: string, more: JsonObject = {}, hint?: string): Failure => ({
@@ -189,6 +220,9 @@ export class Connection implements AsyncDisposable {
     if (fault !== undefined)
       return failed("limit_exceeded", `the server was left: ${fault}; nothing was committed`, { limit: "mcp" })
     if (signal.aborted) return failed("cancelled", "the call was cancelled; nothing was committed")
+    if (error instanceof SdkHttpError && error.status !== undefined) return httpFailure(error.status, said, during)
+    const trouble = error instanceof ProtocolError ? undefined : this.#options.trouble?.()
+    if (trouble !== undefined) return { ...trouble, details: { during, ...trouble.details } }
     if (error instanceof ProtocolError)
       return failed("upstream_error", `the server refused: ${said}`, { rpc_code: error.code })
     if (!(error instanceof SdkError)) return failed("upstream_error", `the server could not be used: ${said}`)

@@ -4,7 +4,8 @@
  * Guarantees: a server that is started is started anew for each call, in the call's own sandbox, and talked with over its
  * own streams; nothing of the call is in its arguments or its environment. Before the tool is called, the server is asked
  * what it is, every time: a tool that is not there, does not fit the contract, or is not what was accepted is not called.
- * Without a `sandbox` of its own it reads the workspace, writes where the contract says, and starts nothing.
+ * A remote server is spoken with by the host itself, through the call's outlet.
+ * Without a `sandbox` of its own a server that is started reads the workspace, writes where the contract says, and starts nothing.
  */
 import type { JsonObject, McpCall } from "../../../manifest/types.ts"
 import type { Failure } from "../../failure.ts"
@@ -14,6 +15,7 @@ import { available } from "./available.ts"
 import { bind } from "./bind.ts"
 import { packagesOf } from "./locate.ts"
 import { argumentsFor } from "./offer.ts"
+import { callRemote } from "./remote.ts"
 import { sandboxOf, specOf, startOf } from "./server.ts"
 import { callTool } from "./talk.ts"
 
@@ -34,8 +36,19 @@ const needs: DriverKindModule["needs"] = (call, findProgram): Answer<Needs> => {
   const { driver, tool } = call
   const spec = specOf(driver.contract)
   const { server } = spec
+  if (server.kind === "remote")
+    return {
+      ok: true,
+      value: {
+        fs: { read: [], write: [], deny: [] },
+        env: { pass: [], set: {} },
+        egress: driver.contract.egress,
+        tty: false,
+        notes: [],
+      },
+    }
   const sandbox = sandboxOf(spec, tool)
-  const start = server.kind === "remote" ? undefined : startOf(call, server, sandbox, findProgram)
+  const start = startOf(call, server, sandbox, findProgram)
   if (start === undefined) return notThere(driver.key)
   const { executables, env, absent } = start
   return {
@@ -56,9 +69,18 @@ const command = (call: KindCall): Answer<KindCommand> => {
   const { driver, binding, tool, input } = call
   const spec = specOf(driver.contract)
   const { server } = spec
-  const start = server.kind === "remote" ? undefined : startOf(call, server, sandboxOf(spec, tool), () => undefined)
-  if (start === undefined) return notThere(driver.key)
   const values = argumentsFor(callOf(call), input)
+  if (server.kind === "remote")
+    return {
+      ok: true,
+      value: {
+        run: "hosted",
+        shown: [server.url],
+        act: (desk) => callRemote(desk, server.url, spec, binding, values),
+      },
+    }
+  const start = startOf(call, server, sandboxOf(spec, tool), () => undefined)
+  if (start === undefined) return notThere(driver.key)
   return {
     ok: true,
     value: {

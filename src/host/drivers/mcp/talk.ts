@@ -48,13 +48,27 @@ const reviewed = async (
   return { ok: true, value: { tool: found.value, notes } }
 }
 
-const connect = async (transport: Closable, heard: Heard, spec: McpSpec): Promise<Connection> =>
+/** What only the way to the server knows. */
+interface WayEnd {
+  /** why it led nowhere, in words of its own */
+  trouble(): Failure | undefined
+  /** before it is closed for good */
+  leave(): Promise<void>
+}
+
+const connect = async (
+  transport: Closable,
+  heard: Heard,
+  spec: McpSpec,
+  trouble?: WayEnd["trouble"],
+): Promise<Connection> =>
   new Connection(await loadSdk(), transport, {
     version: spec.protocolVersion,
     timeoutMs: spec.connection.timeoutMs,
     signal: heard.signal,
     tell: heard.tell,
     elicit: heard.elicit,
+    trouble,
   })
 
 const lines = async (session: Session): Promise<Closable> => {
@@ -64,16 +78,36 @@ const lines = async (session: Session): Promise<Closable> => {
 }
 
 /** One call of the tool that serves the binding. */
+export const callOver = async (
+  transport: Closable,
+  heard: Heard,
+  spec: McpSpec,
+  binding: Binding,
+  values: JsonObject,
+  end?: WayEnd,
+): Promise<Success | Failure> => {
+  await using connection = await connect(transport, heard, spec, end?.trouble)
+  const outcome = await callOn(connection, heard, binding, values)
+  await end?.leave()
+  return outcome
+}
+
 export const callTool = async (
   session: Session,
   spec: McpSpec,
   binding: Binding,
   values: JsonObject,
+): Promise<Success | Failure> => callOver(await lines(session), session, spec, binding, values)
+
+const callOn = async (
+  connection: Connection,
+  heard: Heard,
+  binding: Binding,
+  values: JsonObject,
 ): Promise<Success | Failure> => {
-  await using connection = await connect(await lines(session), session, spec)
   const failed = await connection.open()
   if (failed !== undefined) return failed
-  const found = await reviewed(connection, binding, session)
+  const found = await reviewed(connection, binding, heard)
   if (!found.ok) return found
   const { tool, notes } = found.value
   const called = await connection.call(tool, values)

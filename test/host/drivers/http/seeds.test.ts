@@ -83,6 +83,7 @@ const act = async (call: KindCall, port: number) => {
     outputBytes: 65_536,
     tell: () => undefined,
     note: () => undefined,
+    review: () => Promise.reject(new Error("nothing here is reviewed")),
     secret: async (name) => (name === "OPENAI_API_KEY" ? "sk-test-1234" : undefined),
     layer: noFiles,
     outlet: { connect: (to) => proxy.dial(to) },

@@ -1,0 +1,64 @@
+/** The protocol's own conformance suite, in the role of a server, against this host with an mcp driver. All but logins. */
+import { execFile } from "node:child_process"
+import { existsSync, mkdirSync } from "node:fs"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { expect, it } from "vitest"
+import { describeNeeding } from "../support/needing.ts"
+
+const SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+const run = promisify(execFile)
+const root = join(import.meta.dirname, "../..")
+const folder = join(root, "node_modules/.cache/caisson-mcp-conformance-0.2.0-alpha.12")
+const entry = join(folder, "node_modules/@modelcontextprotocol/conformance/dist/index.js")
+
+const install = async (): Promise<string | undefined> => {
+  if (existsSync(entry)) return undefined
+  mkdirSync(folder, { recursive: true })
+  try {
+    await run("npm", ["install", "--prefix", folder, "--ignore-scripts", "--no-save", "--no-audit", SUITE], {
+      timeout: 120_000,
+    })
+    return undefined
+  } catch {
+    return `${SUITE} cannot be installed: run it where the public npm registry can be reached`
+  }
+}
+const missing = await install()
+
+/** Every client scenario of a revision that is not about logins. */
+const scenarios: Readonly<Record<string, readonly string[]>> = {
+  "2025-11-25": [
+    "initialize",
+    "tools_call",
+    "elicitation-sep1034-client-defaults",
+    "sse-retry",
+    "json-schema-2020-12-preservation",
+  ],
+  "2026-07-28": [
+    "tools_call",
+    "request-metadata",
+    "sep-2322-client-request-state",
+    "http-standard-headers",
+    "http-custom-headers",
+    "http-invalid-tool-headers",
+    "json-schema-ref-no-deref",
+    "json-schema-2020-12-preservation",
+  ],
+}
+
+describeNeeding("the conformance suite", missing, () => {
+  it.each(Object.entries(scenarios).flatMap(([version, names]) => names.map((name) => [version, name] as const)))(
+    "%s: %s",
+    async (version, scenario) => {
+      const command = `${process.execPath} ${join(import.meta.dirname, "mcp-conformance-client.ts")}`
+      const words = ["client", "--command", command, "--scenario", scenario, "--spec-version", version]
+      const { stdout, stderr } = await run(process.execPath, [entry, ...words], { cwd: folder }).catch(
+        (error: { stdout: string; stderr: string }) => error,
+      )
+      const told = `${stdout}${stderr}`
+      expect(told).toContain("OVERALL: PASSED")
+      expect(told).not.toContain("SKIPPED: scenario")
+    },
+  )
+})
