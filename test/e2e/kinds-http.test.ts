@@ -1,5 +1,5 @@
 /** Drivers of kind http through a real host: no sandbox is made, and everything else is as for a program. */
-import { mkdirSync, writeFileSync } from "node:fs"
+import { copyFileSync, mkdirSync, writeFileSync } from "node:fs"
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -9,6 +9,7 @@ import type { CallEvent } from "../../src/host/index.ts"
 import type { CallOptions, Envelope, Host } from "../../src/host/types.ts"
 import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
 import type { SandboxBackend } from "../../src/sandbox/backend.ts"
+import { caisson } from "../cli/run-caisson.ts"
 import { removeFolder } from "../support/remove-folder.ts"
 import { openFolder } from "./host-world.ts"
 
@@ -288,6 +289,26 @@ describe("an http driver", () => {
     const told = JSON.stringify([good, bad, expired, why, events, readReceipts(join(folder, "data"))])
     expect(told).not.toContain(value)
     expect(told).not.toContain(encodeURIComponent(value))
+  })
+
+  it("is served by the command line too", async () => {
+    const env = { CAISSON_DATA: join(folder, "cli-data") }
+    mkdirSync(env.CAISSON_DATA, { mode: 0o700 })
+    copyFileSync(join(folder, "caisson.yaml"), join(env.CAISSON_DATA, "caisson.yaml"))
+    const words = ["--manifests", join(folder, "m"), "--json"]
+    const cli = (...args: readonly string[]) => caisson([...args, ...words], { env, cwd: join(folder, "work") })
+    answer = (_, response) => response.end('{"item":[1,2]}')
+    const drivers = await cli("drivers", "items-http")
+    expect(JSON.parse(drivers.stdout)).toMatchObject([{ availability: { available: true } }])
+    const why = await cli("why", "item.get", "-i", '{"id":"9"}')
+    expect(JSON.parse(why.stdout)).toMatchObject({
+      selected: "items-http@1",
+      argv: ["GET", "http://items.test:8080/v1/items/9"],
+    })
+    const called = await cli("call", "item.get", "-i", '{"id":"9"}')
+    expect([called.code, JSON.parse(called.stdout)]).toMatchObject([0, { ok: true, value: [1, 2] }])
+    answer = (_, response) => response.writeHead(429, { "retry-after": "3600" }).end()
+    expect((await cli("call", "item.get", "-i", '{"id":"9"}')).code).toBe(3)
   })
 
   it("made no sandbox in all of this", () => {

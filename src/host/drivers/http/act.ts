@@ -95,7 +95,8 @@ export const act = async (deed: Deed, desk: Desk): Promise<Success | Failure> =>
   const secret = (name: string): string | undefined => (Object.hasOwn(values, name) ? values[name] : undefined)
   const request = requestOf(source, { input: of.input, context: of.context, secret })
   if (!request.ok) return request
-  const { host, port, secure } = source.spec.base
+  const { port, secure } = source.spec.base
+  const host = source.spec.base.host.replace(/^\[(.*)\]$/, "$1")
   desk.note({ request_size_bytes: request.value.body?.length ?? 0 })
   const end = await walk(deed, desk, { origin: { host, port, secure }, request: request.value }, secrets.value)
   return end.ok ? end : inDoubt(end, deed)

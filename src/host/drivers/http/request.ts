@@ -43,6 +43,7 @@ const refuse = (path: TemplatePath, problem: string, hint: string): Failure => (
   details: { field: pathText(path) },
 })
 
+/** A segment climbs only where a value in it is dots alone: what the author wrote was looked at when it was read. */
 const segment = (text: string, path: TemplatePath): Answer<string> => {
   if (text === "") return refuse(path, "is empty, and would change the address that is asked", "give it a value")
   if (!text.isWellFormed()) return refuse(path, "is not well-formed Unicode", "remove the lone surrogates from it")
@@ -96,15 +97,6 @@ const pathOf = ({ spec, call }: RequestSource, values: TreeValues): Answer<strin
     if (!made.ok) return made
     endpoint += made.value
   }
-  // A piece of a segment may have become one that climbs, together with what the author wrote beside it.
-  if (endpoint.split("/").some((part) => /^(?:\.|%2e){1,2}$/i.test(part)))
-    return {
-      ok: false,
-      code: "input_invalid",
-      message: "the input would make the request climb in the address that is asked",
-      hint: "give values without `.` and `..`",
-      details: { endpoint: call.endpoint.text },
-    }
   const query = new URLSearchParams()
   for (const { name, value } of call.query) {
     const text = textOf(value, values, `\`${name}\` of the query`)

@@ -2,6 +2,7 @@
 import { createServer as createRawServer, type Socket } from "node:net"
 import { gzipSync } from "node:zlib"
 import { describe, expect, it } from "vitest"
+import { until } from "../../../egress-proxy/harness.ts"
 import { ask, json, listenOn, serve } from "./world.ts"
 
 const GET = "endpoint: /x, method: GET"
@@ -189,6 +190,28 @@ describe("an answer", () => {
   })
 })
 
+describe("a service that is slow", () => {
+  const quiet = async (first: string) => {
+    const cancel = new AbortController()
+    const service = await raw((socket) => {
+      socket.write(first)
+      cancel.abort()
+    })
+    return { service, signal: cancel.signal }
+  }
+  it.each([
+    ["with its head", "http://api.test", ""],
+    ["in the middle of its head", "http://api.test", "HTTP/1.1 200 OK\r\nX-A"],
+    ["with its body", "http://api.test", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n1"],
+    ["with its part of TLS", "https://api.test", ""],
+  ])("%s is waited for no longer than the call is", async (_, base, first) => {
+    const { service, signal } = await quiet(first)
+    await using _service = service
+    expect((await ask({ port: service.port, http: GET, base, signal })).outcome.ok).toBe(false)
+    await until(() => service.sockets.size === 0, "the connection to be gone")
+  })
+})
+
 describe("a secret that the service sends back", () => {
   it.each([
     ["as it is", `{"a":"${KEY}"}`],
@@ -257,6 +280,19 @@ describe("a stream", () => {
       tool: { outputs: { type: "string" } },
     })
     expect(part.outcome).toMatchObject({ value: "019", notes: [expect.stringContaining("without the event")] })
+  })
+
+  it("of pieces is told piece by piece, and read as a whole", async () => {
+    await using service = await serve((_, response) => {
+      response.write('{"text":"gr')
+      setImmediate(() => response.end('\u00fc\u00df"}'))
+    })
+    const http = 'endpoint: /x, method: GET, response_extract: "$.text", streaming: { transport: chunked }'
+    const { outcome, events } = await ask({ port: service.port, http })
+    expect(outcome).toMatchObject({ ok: true, value: "gr\u00fc\u00df" })
+    expect(events.map((event) => (event.type === "progress" ? event.value : "")).join("")).toBe(
+      '{"text":"gr\u00fc\u00df"}',
+    )
   })
 
   it("of lines is told line by line", async () => {
