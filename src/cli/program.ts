@@ -109,6 +109,9 @@ const addCatalogue = (program: Command, terminal: Terminal, finish: Finish): voi
     .action(async (driver: string, flags) =>
       finish(await (await import("./commands/review.ts")).run(driver, flags, terminal)),
     )
+  listing("prune", commands.prune).action(async (flags) =>
+    finish(await (await import("./commands/prune.ts")).run(flags, terminal)),
+  )
   program
     .command("validate <path...>")
     .description(commands.validate)

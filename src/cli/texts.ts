@@ -10,6 +10,7 @@ export const commands = {
   drivers: "the drivers that are registered, with availability and the reason when not; one in full where it is named",
   why: "which driver would serve the call, why each other was dropped, and the sealed profile it would get",
   install: "a driver's packages, installed in a sandbox and frozen, and its version checked",
+  prune: "remove installed packages that no registered driver asks for, and that were not used for an hour",
   secrets: "the vault: secrets by name, never by value",
   secretsSet: "keep a secret; its value is typed at a prompt, or read from stdin",
   secretsList: "names, and whose they are",

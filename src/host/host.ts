@@ -23,6 +23,7 @@ import { callErrorOf } from "./failure.ts"
 import { brokenManifest } from "./registry/broken.ts"
 import { HeldCalls } from "./held/held-calls.ts"
 import { installDriver } from "./lifecycle/install-driver.ts"
+import { pruneInstalled } from "./lifecycle/prune-installed.ts"
 import { secretsOf } from "./lifecycle/keep-secrets.ts"
 import { reviewDriver } from "./lifecycle/review-driver.ts"
 import { hostLimits } from "./limits.ts"
@@ -195,6 +196,10 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
       return open(() => held.show(String(id), caller))
     },
     decide,
+    prune: async (options: ListOptions = {}) => {
+      const caller = callerIn("prune", options)
+      return open(() => pruneInstalled(core, caller))
+    },
     secrets: secretsOf(core, (options) => readOptions("secrets", "secret", options).caller),
     install: async (driver: string, options: InstallDriverOptions = {}) => {
       const { caller, signal, onProgress } = readOptions("install", "install", options)

@@ -34,6 +34,7 @@ export type {
   ReviewOptions,
   ReviewReport,
   RoutePhase,
+  PruneReport,
   SecretOptions,
   SecretsOfHost,
   RouteRow,

@@ -183,5 +183,6 @@ export const installLimits = Object.freeze({
   layerFiles: limit("a frozen layer", 60_000, "files, folders and links: install_failed"),
   layerDepth: limit("a frozen layer", 64, "folders within folders: install_failed"),
   packages: limit("one request", 64, "tool_unavailable"),
+  inUseMs: limit("a frozen layer", 3600 * 1000, "since it was used or made last: it is not pruned before"),
   lockMs: limit("one request", 900_000, "another process installs the same for that long: install_failed"),
 }) satisfies Record<string, HostLimit>

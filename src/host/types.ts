@@ -267,6 +267,11 @@ export type ReviewReport =
   | { readonly ok: true; readonly driver: string; readonly tools: readonly ReviewedTool[] }
   | { readonly ok: false; readonly error: CallError }
 
+export type PruneReport =
+  /** `removed`: digests */
+  | { readonly ok: true; readonly removed: readonly string[]; readonly bytes: number }
+  | { readonly ok: false; readonly error: CallError }
+
 export interface Host extends AsyncDisposable {
   readonly data: string
   call(request: CallRequest, options?: CallOptions): Promise<Envelope>
@@ -286,6 +291,8 @@ export interface Host extends AsyncDisposable {
   unloaded(options?: ListOptions): readonly UnloadedListing[]
   /** A driver's packages, installed or mended, and its version check; for the operator. */
   install(driver: string, options?: InstallDriverOptions): Promise<InstallReport>
+  /** Installed packages that no registered driver asks for, removed; for the operator. */
+  prune(options?: ListOptions): Promise<PruneReport>
   /** the vault, by name; values go in and never come out here */
   readonly secrets: SecretsOfHost
   /** What was accepted of what the server behind a driver says of itself, and what waits to be; for the operator. */

@@ -9,11 +9,17 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
-import { installBuildsFolder, installedLayersFolder } from "../../src/data-folder/paths.ts"
+import {
+  installBuildsFolder,
+  installedLayersFolder,
+  installedListsFolder,
+  installedSpecsFolder,
+} from "../../src/data-folder/paths.ts"
 import type { InstallSpec } from "../../src/host/install/types.ts"
 import { type InstallWorld, layerOf, npm, openInstallCore, openInstallWorld, pip } from "./install-world.ts"
 import { publishGreeters } from "./install-greeters.ts"
@@ -308,4 +314,22 @@ it("no build reaches a registry that the operator's own list leaves out", async 
     message: expect.stringContaining("`egress.allow` in caisson.yaml leaves out") as string,
   })
   expect(world.registry.asked).toEqual([])
+})
+
+it("prune removes what nobody asks for, once it was not used for a while, and keeps the rest", async () => {
+  await using world = await openInstallWorld()
+  await publishGreeters(world.registry)
+  await world.registry.publish({ name: "other", version: "1.0.0" })
+  const kept = layerOf(await world.installs.ensure(npm("greet")))
+  const other = layerOf(await world.installs.ensure(npm("other")))
+  // Used a moment ago: a call may have it mounted.
+  expect(await world.installs.prune([npm("greet")])).toEqual({ removed: [], bytes: 0 })
+  const before = new Date(Date.now() - 2 * 3600 * 1000)
+  for (const folder of [installedSpecsFolder(world.data), installedListsFolder(world.data)])
+    for (const name of readdirSync(folder)) utimesSync(join(folder, name), before, before)
+  expect(await world.installs.prune([npm("greet")])).toMatchObject({ removed: [other.digest] })
+  expect(existsSync(other.folder)).toBe(false)
+  expect(layerOf(await world.installs.find(npm("greet"))).digest).toBe(kept.digest)
+  expect(await world.installs.find(npm("other"))).toMatchObject({ ok: false, code: "tool_unavailable" })
+  layerOf(await world.installs.ensure(npm("other")))
 })

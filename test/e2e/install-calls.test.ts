@@ -1,5 +1,7 @@
+import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
+import { caisson, scratch } from "../cli/run-caisson.ts"
 import { acquireEngine } from "../support/docker-engine.ts"
 import { describeNeeding } from "../support/needing.ts"
 import { startPackageRegistry } from "../support/servers/package-registry.ts"
@@ -60,4 +62,28 @@ it("a version outside the driver's range is installed anew once, and told with b
   })
   await publishGreeters(registry, "2.1.3")
   expect(await world.host.install("greet")).toMatchObject({ ok: true, version: "2.1.3" })
+})
+
+it("the command line installs a driver, tells what happens, and says what it cannot install", async () => {
+  await using registry = await startPackageRegistry()
+  await publishGreeters(registry)
+  using room = scratch()
+  const data = join(room.folder, "data")
+  const work = join(room.folder, "work")
+  for (const folder of [data, work]) mkdirSync(folder, { mode: 0o700 })
+  writeFileSync(join(data, "caisson.yaml"), registry.config, { mode: 0o600 })
+  const run = (...args: readonly string[]) =>
+    caisson([...args, "--manifests", manifests[0] ?? ""], { env: { CAISSON_DATA: data }, cwd: work })
+  const installed = await run("install", "greet")
+  expect(installed.code).toBe(0)
+  expect(JSON.parse(installed.stdout)).toMatchObject({ ok: true, driver: "greet@1", layers: [{ source: "npm" }] })
+  expect(installed.stderr).toContain("building greet@^2")
+  const called = await run("call", "fixture.greet", "-i", '{"name":"Ada"}')
+  expect(JSON.parse(called.stdout)).toMatchObject({ ok: true, value: "hello Ada\n" })
+  expect((await run("install", "nobodys")).code).toBe(2)
+  registry.answer("/simple/greetpy/", (_request, response) => void response.writeHead(500).end())
+  const failed = await run("install", "greetpy")
+  expect(failed.code).toBe(5)
+  expect(JSON.parse(failed.stdout)).toMatchObject({ ok: false, error: { code: "install_failed" } })
+  expect(JSON.parse((await run("prune")).stdout)).toEqual({ ok: true, removed: [], bytes: 0 })
 })

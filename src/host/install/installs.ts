@@ -20,9 +20,10 @@ import { installLimits } from "../limits.ts"
 import { copyLocal } from "./copy-local.ts"
 import { climbsOut } from "./freeze.ts"
 import { installedPackages } from "./installed-packages.ts"
-import { checkLayer, placeLayer, recall, remember, type Remembered, removeTree } from "./layers.ts"
+import { checkLayer, placeLayer, recall, remember, type Remembered, removeTree, touch } from "./layers.ts"
 import { type Entry, entriesOf, factsOf, NotALayer } from "./listing.ts"
 import { commandFor, languageFor, layouts, tellsOfFetch } from "./managers.ts"
+import { pruneLayers } from "./prune.ts"
 import { registryFor } from "./registries.ts"
 import { requestOf } from "./spec.ts"
 import type { Build, FrozenLayer, InstallAnswer, InstallOptions, InstallSpec, LayerPath } from "./types.ts"
@@ -49,6 +50,8 @@ export interface Installs {
   find(spec: InstallSpec): Promise<InstallAnswer<FrozenLayer>>
   /** what is installed already, or is now */
   ensure(spec: InstallSpec, options?: EnsureOptions): Promise<InstallAnswer<FrozenLayer>>
+  /** Remove what none of these leads to. */
+  prune(wanted: readonly InstallSpec[]): Promise<ReturnType<typeof pruneLayers>>
 }
 
 const failed = (message: string, hint: string, details: Failure["details"] = {}): Failure => ({
@@ -205,7 +208,10 @@ export const createInstalls = (here: InstallHere): Installs => {
         details: { installed: false },
       }
     const checked = await checkLayer(data, remembered.digest)
-    if (checked.ok) return { ok: true, value: layerOf(spec.source, remembered, checked.folder) }
+    if (checked.ok) {
+      touch(data, key)
+      return { ok: true, value: layerOf(spec.source, remembered, checked.folder) }
+    }
     return failed(
       `what was installed as ${what} was changed since, and is not used: ${checked.reason}`,
       "run `caisson install DRIVER` to install it anew",
@@ -279,5 +285,10 @@ export const createInstalls = (here: InstallHere): Installs => {
       return request.ok ? look(spec, request.value) : request
     },
     ensure,
+    prune: async (wanted: readonly InstallSpec[]) => {
+      const requests = await Promise.all(wanted.map(async (spec) => known(spec)))
+      const keys = new Set(requests.flatMap((request) => (request.ok ? [request.value.key] : [])))
+      return pruneLayers(data, keys)
+    },
   })
 }

@@ -6,7 +6,17 @@
  * an edit), all of its content is read and compared with the digest, and what is not the same is refused by name.
  * Assumes: the data folder is this user's alone; who can write both a layer and the list beside it is the host itself.
  */
-import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from "node:fs"
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+} from "node:fs"
 import { dirname, join } from "node:path"
 import { installedLayersFolder, installedListsFolder, installedSpecsFolder } from "../../data-folder/paths.ts"
 import { shown } from "../../manifest/values/diagnostics.ts"
@@ -119,6 +129,15 @@ export const recall = (data: string, key: string): Remembered | undefined => {
     return { digest, packages: named.slice(0, installLimits.layerFiles.value) }
   } catch {
     return undefined
+  }
+}
+
+/** It was used now. Not noting it costs no more than building it again some day. */
+export const touch = (data: string, key: string): void => {
+  try {
+    utimesSync(specAt(data, key), new Date(), new Date())
+  } catch {
+    // Pruned by another process in between: whoever mounts it finds out.
   }
 }
 

@@ -10,4 +10,5 @@ const nothing = {
 export const noInstalls: Installs = {
   find: () => Promise.resolve(nothing),
   ensure: () => Promise.resolve(nothing),
+  prune: () => Promise.resolve({ removed: [], bytes: 0 }),
 }
