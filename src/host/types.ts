@@ -160,6 +160,9 @@ export type Availability =
 export interface ToolListing {
   readonly contract: ToolContract
   readonly drivers: readonly string[]
+  /** of those, how many a call could not be served by: for want of a login or set-up, or for anything else */
+  readonly unauthed: number
+  readonly unavailable: number
   readonly availability: Availability
 }
 export interface DriverListing {

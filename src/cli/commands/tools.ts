@@ -30,7 +30,17 @@ export const availabilityJson = (availability: Availability): object => {
   return { available: true, ...(availability.version === undefined ? {} : { version: availability.version }) }
 }
 
-const asJson = ({ contract, drivers, availability }: ToolListing): object => ({
+/** `image.create (3 drivers, 1 unauthed)`, where there is more to say than one driver's name. */
+const driversText = ({ drivers, unauthed, unavailable }: ToolListing): string => {
+  const fallen = [
+    ...(unauthed > 0 ? [`${unauthed} unauthed`] : []),
+    ...(unavailable > 0 && drivers.length > 1 ? [`${unavailable} unavailable`] : []),
+  ]
+  if (drivers.length < 2 && fallen.length === 0) return ""
+  return ` (${[`${drivers.length} driver${drivers.length === 1 ? "" : "s"}`, ...fallen].join(", ")})`
+}
+
+const asJson = ({ contract, drivers, unauthed, unavailable, availability }: ToolListing): object => ({
   id: contract.id,
   version: contract.version,
   name: contract.name,
@@ -41,6 +51,8 @@ const asJson = ({ contract, drivers, availability }: ToolListing): object => ({
   approval: approvalText(contract),
   risk_level: contract.riskLevel,
   drivers,
+  unauthed,
+  unavailable,
   availability: availabilityJson(availability),
 })
 
@@ -94,7 +106,7 @@ const showOne = ({ contract, drivers, availability }: ToolListing, terminal: Ter
 const showAll = (tools: readonly ToolListing[], terminal: Terminal): void => {
   const paint = terminal.paintResult
   const rows = tools.map((tool) => [
-    paint.bold(inline(tool.contract.id)),
+    `${paint.bold(inline(tool.contract.id))}${driversText(tool)}`,
     tool.contract.version,
     tool.contract.mutates.length === 0 ? "reads" : "writes",
     tool.drivers.map((driver) => inline(driver)).join(" "),

@@ -22,13 +22,23 @@ const unavailable = (failure: Failure): Availability => {
   return { available: false, code: code as ReasonCode, reason: message, fix: hint }
 }
 
+const routeOf = (core: HostCore, caller: Caller, tool: ToolContract, drivers: readonly RegisteredDriver[]) =>
+  findRoute(core, { tool, input: {}, context: {}, anyInput: true, caller }, drivers)
+type Routing = Awaited<ReturnType<typeof routeOf>>
+
+/** What a person can mend by signing in or setting up, and what not. */
+const statesOf = ({ resolution }: Routing): Pick<ToolListing, "unauthed" | "unavailable"> => {
+  const fallen = resolution.rows.filter(({ phase }) => phase !== "selected" && phase !== "rank")
+  const unauthed = fallen.filter(({ code }) => code === "auth_required" || code === "setup_required").length
+  return { unauthed, unavailable: fallen.length - unauthed }
+}
+
 const availabilityFor = async (
   core: HostCore,
   caller: Caller,
   tool: ToolContract,
-  drivers: readonly RegisteredDriver[],
+  routing: Routing,
 ): Promise<Availability> => {
-  const routing = await findRoute(core, { tool, input: {}, context: {}, anyInput: true, caller }, drivers)
   const { resolution, availability } = routing
   const permission = permissions(core, caller)(tool)
   const failure = refusedRoute(routing) ?? (permission.ok ? undefined : permission.failure)
@@ -53,10 +63,12 @@ export const listTools = (core: HostCore, caller: Caller): Promise<readonly Tool
   Promise.all(
     toolsFor(core, caller).map(async (contract) => {
       const drivers = core.registry.driversFor(contract)
+      const routing = await routeOf(core, caller, contract, drivers)
       return {
         contract: isOperator(caller) ? contract : untold(contract),
         drivers: drivers.map((driver) => driver.key),
-        availability: await availabilityFor(core, caller, contract, drivers),
+        ...statesOf(routing),
+        availability: await availabilityFor(core, caller, contract, routing),
       }
     }),
   )
@@ -69,7 +81,9 @@ const driverAvailability = async (
 ): Promise<Availability> => {
   const own = await availabilityOf(core, driver)
   if (!own.available) return { available: false, code: own.code, reason: own.reason, fix: own.fix }
-  const found = await Promise.all(tools.map((tool) => availabilityFor(core, caller, tool, [driver])))
+  const found = await Promise.all(
+    tools.map(async (tool) => availabilityFor(core, caller, tool, await routeOf(core, caller, tool, [driver]))),
+  )
   return found.find((one) => one.available) ?? found[0] ?? own
 }
 

@@ -136,3 +136,26 @@ describe("why", () => {
     })
   })
 })
+
+describe("the drivers of a listed tool", () => {
+  const beside = (id: string, more: string): string =>
+    `---\nname: ${id}\nid: ${id}\ndescription: Another.\nversion: 1.0.0\nkind: cli\nbin: "true"\n` +
+    `version_check: { cmd: 'true --version', parse: '([0-9.]+)', range: '>=1' }\ninstall: [{ method: apt, package: coreutils }]\n` +
+    `sandbox: { network: { egress: [] }, fs: { read: [], write: [], deny: [] }, exec: { allow: false }, env: { pass: [], set: {} } }\n${more}\n` +
+    `implements:\n  - { tool: ../tool/TOOL.md, version: ^1.0.0, metadata: { cli: { argv: [] } } }\n---\n`
+
+  it("are counted by what a call would find of them", async () => {
+    const auth = "auth: { state: { env: [API_KEY] }, login: { cmd: x } }"
+    await using host = await hostOf({
+      files: {
+        "m/locked/DRIVER.md": beside("locked", auth),
+        "m/gone/DRIVER.md": beside("gone", "").replace('bin: "true"', "bin: no-such-program-here"),
+      },
+    })
+    expect((await host.tools()).find((one) => one.contract.id === "a.tool")).toMatchObject({
+      availability: { available: true },
+      unauthed: 1,
+      unavailable: 1,
+    })
+  })
+})
