@@ -108,7 +108,7 @@ export const openCore = async ({
     { dir: catalogue, trusted: true },
     ...manifests.map((dir) => ({ dir, trusted: false })),
   ]
-  const registry = await readRegistry(data, folders, defined)
+  const registry = await readRegistry(data, folders, defined, config.ceiling)
   const installs = createInstalls({
     data,
     config,

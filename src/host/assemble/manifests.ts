@@ -9,6 +9,7 @@ import { readFileSync, renameSync, writeFileSync } from "node:fs"
 import { narrowingsFile } from "../../data-folder/paths.ts"
 import type { DefinedManifest } from "../../manifest/read/defined.ts"
 import { loadFound } from "../../manifest/read/discover.ts"
+import type { Ceiling } from "../registry/ceiling.ts"
 import { createRegistry } from "../registry/registry.ts"
 import type { Narrowings, Registry } from "../registry/types.ts"
 import { rememberManifests } from "./known-manifests.ts"
@@ -41,9 +42,10 @@ export const readRegistry = async (
   data: string,
   dirs: readonly ManifestFolder[],
   defined: readonly DefinedManifest[],
+  ceiling: Ceiling = {},
 ): Promise<Registry> => {
   const known = readNarrowings(data)
-  const options = { dirs, defined, mode: "compat", known, load: rememberManifests(data, loadFound) } as const
+  const options = { dirs, defined, ceiling, mode: "compat", known, load: rememberManifests(data, loadFound) } as const
   const found = createRegistry(options)
   const first = await firstReaches(data, found.reaches)
   const registry = first === undefined ? found : createRegistry({ ...options, first })

@@ -5,6 +5,7 @@
  * errors is used. What is not written has its default. Pure.
  */
 import { createReport, joinPath, type Report } from "../../manifest/values/diagnostics.ts"
+import { parseMutates } from "../../manifest/values/mutates.ts"
 import type { Diagnostic } from "../../manifest/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
 import { type BudgetSettings, budgetsOf, servicesOf } from "./egress-settings.ts"
@@ -13,6 +14,13 @@ import { defaultConfig, type OperatorConfig } from "./types.ts"
 import { cidr, egressEntry, isServiceName, parseEach, parseMap, pathFrom, webAddress } from "./values.ts"
 
 const MiB = 1024 * 1024
+
+/** The same report, for what stands below a setting. */
+const within = (report: Report, base: string): Report => ({
+  ...report,
+  error: (rule, path, message, fix) => report.error(rule, `${base}.${path}`, message, fix),
+  warn: (rule, path, message, fix) => report.warn(rule, `${base}.${path}`, message, fix),
+})
 
 const LIMITS = {
   wall_ms: ["wallMs", 1],
@@ -60,6 +68,12 @@ interface Settings {
   }
   readonly interpreters?: { readonly node?: string; readonly python?: string }
   readonly read_only_http?: OperatorConfig["readOnlyHttp"]
+  readonly ceiling?: {
+    readonly risk_level?: number
+    readonly mutates?: readonly string[]
+    readonly egress?: readonly string[]
+    readonly secrets?: readonly string[]
+  }
 }
 
 const approvalsOf = (written: NonNullable<Settings["approvals"]>): OperatorConfig["approvals"] => {
@@ -69,6 +83,19 @@ const approvalsOf = (written: NonNullable<Settings["approvals"]>): OperatorConfi
     holdMs: written.hold_ms ?? approvals.holdMs,
     holdCount: written.hold_count ?? approvals.holdCount,
     holdBytes: written.hold_mb === undefined ? approvals.holdBytes : written.hold_mb * MiB,
+  })
+}
+
+const ceilingOf = (written: NonNullable<Settings["ceiling"]>, report: Report): OperatorConfig["ceiling"] => {
+  const { risk_level: riskLevel, mutates, egress, secrets } = written
+  if (mutates !== undefined) parseMutates(mutates, within(report, "ceiling"))
+  return Object.freeze({
+    ...(riskLevel === undefined ? {} : { riskLevel }),
+    ...(mutates === undefined ? {} : { mutates }),
+    ...(egress === undefined
+      ? {}
+      : { egress: parseEach(egress, egressEntry, "ceiling.egress", report).map((entry) => entry.text) }),
+    ...(secrets === undefined ? {} : { secrets }),
   })
 }
 
@@ -140,6 +167,7 @@ const configOf = (written: Settings, file: string, folder: string, report: Repor
     install: installOf(written.install ?? {}, report),
     interpreters: parseMap({ ...written.interpreters }, path, "interpreters", report),
     readOnlyHttp: written.read_only_http ?? defaultConfig.readOnlyHttp,
+    ceiling: ceilingOf(written.ceiling ?? {}, report),
   })
 }
 

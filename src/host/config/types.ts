@@ -67,6 +67,14 @@ export interface OperatorConfig {
   /** absolute paths; absent: the host's own Node, and the system's Python */
   readonly interpreters: { readonly node?: string; readonly python?: string }
   readonly readOnlyHttp: "enforce" | "report" | "off"
+  /** what no tool, driver or action is registered beyond; a part that is absent is not bounded */
+  readonly ceiling: {
+    readonly riskLevel?: number
+    readonly mutates?: readonly string[]
+    /** canonical */
+    readonly egress?: readonly string[]
+    readonly secrets?: readonly string[]
+  }
 }
 
 export const defaultConfig: OperatorConfig = Object.freeze({
@@ -96,4 +104,5 @@ export const defaultConfig: OperatorConfig = Object.freeze({
   }),
   interpreters: Object.freeze({}),
   readOnlyHttp: "report",
+  ceiling: Object.freeze({}),
 })

@@ -14,6 +14,7 @@ import { majorOf } from "../../manifest/schema/version.ts"
 import { unevaluated } from "../access/policy.ts"
 import { checkExecuteKeys } from "../../manifest/contracts/binding.ts"
 import { bindDriver, type CheckEntry, refusalOf } from "./bind.ts"
+import { type Ceiling, contractAbove, driverAbove } from "./ceiling.ts"
 import { changedNarrowing, narrowingKey, narrowingsOf } from "./narrowing.ts"
 import { settleOwnership } from "./ownership.ts"
 import { actionReach, driverReach, type Reach, toolReach } from "./reach.ts"
@@ -36,6 +37,8 @@ export interface SnapshotOptions {
   readonly known?: Narrowings
   /** how far each key reached when it was first registered: to reach further needs a new major */
   readonly first?: ReadonlyMap<string, Reach>
+  /** what the operator lets nothing go beyond */
+  readonly ceiling?: Ceiling
   readonly check?: CheckEntry
 }
 
@@ -92,11 +95,15 @@ class Reaches {
 }
 
 /** An action that fell below its own floors is not there for any tool. */
-const heldActions = (results: readonly LoadResult[], reaches: Reaches): readonly LoadResult[] =>
+const heldActions = (results: readonly LoadResult[], reaches: Reaches, ceiling: Ceiling): readonly LoadResult[] =>
   results.map((result) => {
     if (!result.ok || result.manifest.kind !== "action") return result
     const { id, version, source } = result.manifest
-    const wider = reaches.take("action", `${id}@${majorOf(version)}`, source, actionReach(result.manifest))
+    const above = contractAbove(result.manifest, ceiling)
+    const wider =
+      above.length > 0
+        ? above
+        : reaches.take("action", `${id}@${majorOf(version)}`, source, actionReach(result.manifest))
     if (wider.length === 0) return result
     const diagnostics = [...result.diagnostics, ...wider]
     return { ok: false, file: source.file, kind: "action", diagnostics, claims: { id, tools: [] } }
@@ -144,7 +151,9 @@ const register = (
   const changed = narrowingRefusal(contract, vouched, options.known)
   const unbound = executeRefusal(contract)
   const fault = bound.refusal ?? unbound?.refusal ?? (changed === undefined ? undefined : refusalOf([changed]))
-  const wider = fault === undefined ? reaches.take("driver", key, contract.source, driverReach(contract)) : []
+  const above = driverAbove(contract, options.ceiling ?? {})
+  const isFree = fault === undefined && above.length === 0
+  const wider = isFree ? reaches.take("driver", key, contract.source, driverReach(contract)) : above
   diagnostics.push(
     ...bound.diagnostics,
     ...(unbound === undefined ? [] : [unbound.said]),
@@ -209,11 +218,12 @@ export const buildRegistry = (loaded: readonly LoadedManifest[], options: Snapsh
   const { owns } = settled
   const trusted = loaded.flatMap(({ result, trusted: by }) => (by && result.ok ? [result.manifest.source.file] : []))
   const reaches = new Reaches(options.first, new Set(trusted))
-  const results = heldActions(settled.results, reaches)
+  const results = heldActions(settled.results, reaches, options.ceiling ?? {})
   const catalogue = buildCatalogue(results, owns)
   const diagnostics: Diagnostic[] = [...catalogue.diagnostics]
   const tools = catalogue.tools.toSorted(inOrder).filter((tool) => {
-    const wider = reaches.take("tool", keyOf(tool), tool.source, toolReach(tool))
+    const above = contractAbove(tool, options.ceiling ?? {})
+    const wider = above.length > 0 ? above : reaches.take("tool", keyOf(tool), tool.source, toolReach(tool))
     diagnostics.push(...wider)
     return wider.length === 0
   })

@@ -1,0 +1,93 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, describe, expect, it } from "vitest"
+import { readConfig } from "../../../src/host/config/read.ts"
+import type { Ceiling } from "../../../src/host/registry/ceiling.ts"
+import { createRegistry } from "../../../src/host/registry/registry.ts"
+import type { Registry } from "../../../src/host/registry/types.ts"
+import { cliFront, toolFront } from "../../manifest/from-text.ts"
+
+const folder = mkdtempSync(join(tmpdir(), "caisson-ceiling-"))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const registry = (ceiling: Ceiling, tool: string, driver = "", action = ""): Registry => {
+  const files = {
+    "TOOL.md": toolFront(tool),
+    "DRIVER.md": cliFront({ extra: driver }),
+    "ACTION.md": `schema: action/v1\nid: a:b\ndescription: d\n${action}`,
+  }
+  for (const [name, front] of Object.entries(files)) writeFileSync(join(folder, name), `---\n${front}\n---\n`)
+  return createRegistry({ dirs: [{ dir: folder, trusted: true }], mode: "compat", ceiling })
+}
+const said = ({ diagnostics }: Registry): readonly (readonly [string, string])[] =>
+  diagnostics.filter((each) => each.rule === "above-ceiling").map(({ path, message }) => [path, message])
+
+describe("the operator's ceiling", () => {
+  it.each<[string, Ceiling, string, string, string]>([
+    ["risk", { riskLevel: 1 }, "risk_level: 2", "risk_level", "allowed: 1; declared: 2"],
+    [
+      "effects",
+      { mutates: ["workspace:/notes/"] },
+      'mutates: ["workspace:/"]\napproval: always',
+      "mutates",
+      "`workspace:/x/y/z` would pass",
+    ],
+    [
+      "required hosts",
+      { egress: ["*.good.test"] },
+      "requires: { network: [evil.test] }",
+      "requires.network",
+      "`evil.test:443` would pass",
+    ],
+    ["required secrets", { secrets: [] }, "requires: { secrets: [a-key] }", "requires.secrets", "`a-key` would pass"],
+  ])("refuses a tool beyond its %s, with an example", (_, ceiling, tool, path, message) => {
+    const found = registry(ceiling, tool)
+    expect(found.tools).toEqual([])
+    expect(said(found)).toEqual([[path, expect.stringContaining(message) as string]])
+    expect(found.failed.map((each) => each.kind)).toContain("tool")
+  })
+  it("refuses a driver beyond its hosts, and leaves the tool standing", () => {
+    const found = registry({ egress: ["*.good.test"] }, "", "network: { egress: [a.good.test, evil.test:8080] }")
+    expect(found.tools).toHaveLength(1)
+    expect(found.drivers[0]?.refusal?.reason).toContain("`evil.test:8080` would pass")
+    expect(found.drivers[0]?.bindings).toEqual([])
+  })
+  it("refuses an action, and with it the tools that carry it out", () => {
+    const found = registry({ riskLevel: 1 }, "implements: a:b", "", "risk_level: 3")
+    expect(found.actions).toEqual([])
+    expect(found.tools).toEqual([])
+  })
+  it.each<[string, Ceiling]>([
+    ["where there is none", {}],
+    ["at its very height", { riskLevel: 2, mutates: ["workspace:/notes/"], egress: ["a.test"], secrets: ["a-key"] }],
+    [
+      "where it is higher",
+      { riskLevel: 3, mutates: ["workspace:/"], egress: ["a.test", "b.test"], secrets: ["a-key", "b"] },
+    ],
+  ])("lets pass %s", (_, ceiling) => {
+    const tool =
+      'mutates: ["workspace:/notes/"]\napproval: always\nrisk_level: 2\nrequires: { network: [a.test], secrets: [a-key] }'
+    const found = registry(ceiling, tool, "network: { egress: [a.test] }")
+    expect(said(found)).toEqual([])
+    expect([found.tools.length, found.drivers[0]?.refusal]).toEqual([1, undefined])
+  })
+})
+
+describe("`ceiling` in caisson.yaml", () => {
+  it("is read", () => {
+    const text = 'ceiling: { risk_level: 1, mutates: ["workspace:/"], egress: ["*.good.test"], secrets: [a-key] }'
+    expect(readConfig(text, "/c.yaml", "/")).toMatchObject({
+      ok: true,
+      config: { ceiling: { riskLevel: 1, mutates: ["workspace:/"], egress: ["*.good.test"], secrets: ["a-key"] } },
+    })
+  })
+  it.each([
+    "{ risk_level: 4 }",
+    "{ egress: ['*'] }",
+    "{ mutates: [all] }",
+    "{ mutates: ['workspace:/../x'] }",
+    "{ hosts: [] }",
+  ])("is refused as %s", (written) => {
+    expect(readConfig(`ceiling: ${written}`, "/c.yaml", "/").ok).toBe(false)
+  })
+})
