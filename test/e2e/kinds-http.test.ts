@@ -1,9 +1,11 @@
 /** Drivers of kind http through a real host: no sandbox is made, and everything else is as for a program. */
 import { copyFileSync, mkdirSync, writeFileSync } from "node:fs"
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http"
+import { createServer as createSecureServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { createCallAuthority } from "../../src/egress-proxy/tls/authority.ts"
 import { createHost, processCaller, readReceipts } from "../../src/host/index.ts"
 import type { CallEvent } from "../../src/host/index.ts"
 import type { CallOptions, Envelope, Host } from "../../src/host/types.ts"
@@ -309,6 +311,33 @@ describe("an http driver", () => {
     expect([called.code, JSON.parse(called.stdout)]).toMatchObject([0, { ok: true, value: [1, 2] }])
     answer = (_, response) => response.writeHead(429, { "retry-after": "3600" }).end()
     expect((await cli("call", "item.get", "-i", '{"id":"9"}')).code).toBe(3)
+  })
+
+  it("trusts an authority of the operator's own, and no other", async () => {
+    const authority = createCallAuthority({ names: ["api.osv.dev"] })
+    const ca = join(folder, "ca.pem")
+    writeFileSync(ca, authority.caPem)
+    const secure = createSecureServer(authority.leafFor("api.osv.dev"), (_, response) => response.end('{"id":"CVE-1"}'))
+    await new Promise<void>((resolve) => secure.listen(0, "127.0.0.1", resolve))
+    const data = join(folder, "tls-data")
+    mkdirSync(data, { mode: 0o700 })
+    const { port } = secure.address() as AddressInfo
+    writeFileSync(join(data, "caisson.yaml"), `egress: { services: { api.osv.dev: "127.0.0.1:${port}" } }\n`, {
+      mode: 0o600,
+    })
+    const show = (env: Readonly<Record<string, string>>) =>
+      caisson(["call", "vulnerability.show", "-i", '{"id":"CVE-1"}', "--json"], {
+        env: { CAISSON_DATA: data, ...env },
+        cwd: join(folder, "work"),
+      })
+    try {
+      expect(JSON.parse((await show({ NODE_EXTRA_CA_CERTS: ca })).stdout)).toMatchObject({ value: { id: "CVE-1" } })
+      expect(JSON.parse((await show({})).stdout)).toMatchObject({
+        error: { code: "upstream_error", message: expect.stringContaining("does not prove that it is api.osv.dev") },
+      })
+    } finally {
+      await new Promise((resolve) => secure.close(resolve))
+    }
   })
 
   it("made no sandbox in all of this", () => {
