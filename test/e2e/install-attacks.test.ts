@@ -265,8 +265,7 @@ it("a driver's own folder is frozen as it is, and again when it changed; links t
   // By its words it stays inside; through the other link it does not.
   mkdirSync(join(folder, "a/b"), { recursive: true })
   symlinkSync("../..", join(folder, "a/b/top"))
-  symlinkSync("a/b/top/../../../../../../../../etc/passwd", join(folder, "around"))
-  for (const target of ["a/b/top/../data/caisson.yaml", "/etc/passwd", "../data"]) {
+  for (const target of ["a/b/top/../../../caisson.yaml", "/etc/passwd", "../data"]) {
     symlinkSync(target, join(folder, "out"))
     expect(await world.installs.ensure(spec)).toMatchObject({
       ok: false,
