@@ -21,6 +21,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { lookAt } from "../../../src/sandbox/folder.ts"
 import type { HostedLayer, HostedLayerOptions } from "../../../src/sandbox/layers/hosted/layer.ts"
 import { createHostedLayers, type HostedLayers } from "../../../src/sandbox/layers/hosted/layers.ts"
+import { noRoot, testNeeding } from "../../support/needing.ts"
 
 let folder: string
 let workspace: string
@@ -132,27 +133,24 @@ describe("what a call without a sandbox reads", () => {
     expect(await layer.stat("notes/old.txt")).toEqual({ ok: true, value: { kind: "file", size: 4 } })
     await layer.discard()
   })
-  it.runIf(process.getuid?.() === 0)(
-    "is what the workspace's owner may read, also where the host is root",
-    async () => {
-      put("roots", "private")
-      chmodSync(join(workspace, "roots"), 0o600)
-      mkdirSync(join(workspace, "shut"), { mode: 0o700 })
-      put("shut/file", "private")
-      chownSync(workspace, 12345, 12345)
-      chownSync(join(workspace, "notes/old.txt"), 12345, 12345)
-      const layer = open()
-      expect(await text(layer, "roots")).toBe("(forbidden)")
-      expect(await text(layer, "shut/file")).toBe("(forbidden)")
-      expect(await layer.write("README.md", bytes("x"))).toEqual({ ok: false, fault: "forbidden" })
-      expect(await layer.write("notes/new.txt", bytes("x"))).toEqual({ ok: false, fault: "forbidden" })
-      expect(await layer.write("notes/old.txt", bytes("x"))).toMatchObject({ ok: true })
-      expect(await layer.write("new.txt", bytes("x"))).toMatchObject({ ok: true })
-      const sealed = await layer.seal()
-      expect(await sealed?.commit()).toEqual({ ok: true })
-      expect([statSync(join(workspace, "new.txt")).uid, statSync(join(workspace, "notes")).uid]).toEqual([12345, 0])
-    },
-  )
+  testNeeding("is what the workspace's owner may read, also where the host is root", noRoot, async () => {
+    put("roots", "private")
+    chmodSync(join(workspace, "roots"), 0o600)
+    mkdirSync(join(workspace, "shut"), { mode: 0o700 })
+    put("shut/file", "private")
+    chownSync(workspace, 12345, 12345)
+    chownSync(join(workspace, "notes/old.txt"), 12345, 12345)
+    const layer = open()
+    expect(await text(layer, "roots")).toBe("(forbidden)")
+    expect(await text(layer, "shut/file")).toBe("(forbidden)")
+    expect(await layer.write("README.md", bytes("x"))).toEqual({ ok: false, fault: "forbidden" })
+    expect(await layer.write("notes/new.txt", bytes("x"))).toEqual({ ok: false, fault: "forbidden" })
+    expect(await layer.write("notes/old.txt", bytes("x"))).toMatchObject({ ok: true })
+    expect(await layer.write("new.txt", bytes("x"))).toMatchObject({ ok: true })
+    const sealed = await layer.seal()
+    expect(await sealed?.commit()).toEqual({ ok: true })
+    expect([statSync(join(workspace, "new.txt")).uid, statSync(join(workspace, "notes")).uid]).toEqual([12345, 0])
+  })
 })
 
 describe("what it writes", () => {
