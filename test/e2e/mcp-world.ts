@@ -20,7 +20,7 @@ export interface McpWorld extends World {
 
 export const openMcpWorld = async (
   era: "legacy" | "modern",
-  { config = "", prepare, ...options }: HostOptions & { config?: string; prepare?: (world: string) => void } = {},
+  { settings = "", ...options }: Omit<HostOptions, "config"> & { readonly settings?: string } = {},
 ): Promise<McpWorld> => {
   const own = openFolder()
   const manifests = join(own, "manifests")
@@ -34,8 +34,7 @@ export const openMcpWorld = async (
     writeFileSync(path, changed)
   }
   if (era === "modern") change("notes/DRIVER.md", "--legacy", "--modern")
-  prepare?.(manifests)
-  const world = await openWorld(config, { ...options, manifests: [manifests] })
+  const world = await openWorld(settings, { ...options, manifests: [manifests] })
   let { host } = world
   const call: World["call"] = (tool, input, { caller, approved = true, signal, ...more } = {}) =>
     host.call(

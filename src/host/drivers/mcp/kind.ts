@@ -16,7 +16,7 @@ import { bind } from "./bind.ts"
 import { packagesOf } from "./locate.ts"
 import { argumentsFor } from "./offer.ts"
 import { callRemote } from "./remote.ts"
-import { sandboxOf, specOf, startOf } from "./server.ts"
+import { renamedSecret, sandboxOf, specOf, startOf } from "./server.ts"
 import { callTool } from "./talk.ts"
 
 const notThere = (key: string): Failure => ({
@@ -112,7 +112,14 @@ export const mcpKind: DriverKindModule = {
     return server.kind === "remote" ? server.url : undefined
   },
   unenforceable: (driver) => {
-    const { sandbox } = specOf(driver)
+    const { sandbox, server } = specOf(driver)
+    const renamed = server.kind === "remote" ? undefined : renamedSecret(server)
+    if (renamed !== undefined)
+      return {
+        control: "env",
+        reason: `${driver.id} wants a secret in the variable ${renamed}, which is not the secret's own name`,
+        fix: `write \`${renamed}: "\${secrets.${renamed}}"\`, and keep the secret under that name`,
+      }
     return sandbox === undefined ? undefined : unreadablePattern(driver, [sandbox])
   },
   packages: (driver) => packagesOf(driver, specOf(driver).server),

@@ -30,7 +30,14 @@ export const sandboxOf = ({ sandbox }: McpSpec, tool: ToolContract | undefined):
 /** A program, or a file of a package with the interpreter that runs it. */
 export type FoundServer = Pick<KindCall, "program" | "module">
 
-/** Literal values; one that needs a secret is bound where secrets are. */
+/** A secret is given under its own name, wherever secrets are; under another one this host cannot give it. */
+export const renamedSecret = ({ env }: StartedServer): string | undefined =>
+  env.find(
+    ({ name, value }) =>
+      value.parts.some((part) => part.type === "value") && value.text.replaceAll(/\s/g, "") !== `\${secrets.${name}}`,
+  )?.name
+
+/** Literal values; those that are secrets are bound where secrets are. */
 const literals = ({ env }: StartedServer): Readonly<Record<string, string>> =>
   Object.fromEntries(
     env.flatMap(({ name, value }) =>
