@@ -161,7 +161,29 @@ function dropEmptyCommands(front: JsonObject): JsonObject {
   return { ...front, auth: mended }
 }
 
+/**
+ * `code` and `run` (AIP-26) say which files a driver is made of and how they are started. Nobody here puts them together,
+ * and a driver without them would be another one than its author wrote: it is told by name and never serves.
+ */
+function refuseComposed(front: JsonObject, { report, mode }: Context): Mended | undefined {
+  const named = ["code", "run"].filter((key) => front[key] !== undefined)
+  const [first] = named
+  if (first === undefined) return undefined
+  const message = `it is composed by \`${named.join("` and `")}\` (AIP-26), which this host does not do`
+  const fix =
+    "put the files beside the manifest and name them: `kind: sdk`, `package_manager: local`, `package`, `entrypoint`"
+  if (mode === "strict") report.error("driver-code", first, message, fix)
+  else report.lenient("driver-code", first, message, fix)
+  return { front: without(front, named), unusable: message }
+}
+
 export function mendDriver(written: JsonObject, context: Context): Mended {
+  const composed = refuseComposed(written, context)
+  if (composed !== undefined) return { ...mendKind(composed.front, context), unusable: composed.unusable as string }
+  return mendKind(written, context)
+}
+
+function mendKind(written: JsonObject, context: Context): Mended {
   const front = dropEmptyCommands(written)
   switch (front["kind"]) {
     case "http":

@@ -35,7 +35,7 @@ function checkToolReferences(tool: ToolContract, known: Known): readonly Diagnos
       "driver-ref-unresolvable",
       "default_implementation",
       `there is no driver \`${shown(tool.defaultImplementation)}\` among the manifests`,
-      "add its DRIVER.md, or correct the id",
+      "add its DRIVER.md, or correct the id; a CODE.md (AIP-26) is not run by itself: name it in a driver of kind sdk",
     )
   }
   tool.requires.tools.forEach((id, i) => {

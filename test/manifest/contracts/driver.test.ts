@@ -86,6 +86,13 @@ describe("DRIVER.md of kind cli", () => {
     ])
       expect(asDriver(driver({ extra: `runner: ${runner}` }, "strict")).runner).toBeDefined()
   })
+  it.each(["code: ./shared", "run: tool.ts", "code: { sources: [] }\nrun: [python, -m, x]"])(
+    "never serves a driver that is composed by %j, and says so by name",
+    (extra) => {
+      expect(asDriver(driver({ extra })).unusable).toMatch(/`(?:code|run)`.* \(AIP-26\)/)
+      expect(errors(driver({ extra }, "strict"))).toEqual([`driver-code @ ${extra.split(":")[0]}`])
+    },
+  )
   it("refuses an image without the sandbox engine", () => {
     expect(errors(driver({ extra: "runner: { image: x }" }))).toEqual(["runner-image @ runner.image"])
   })
