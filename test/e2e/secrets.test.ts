@@ -157,3 +157,20 @@ it("a request that the host makes carries the secret of the user who calls, and 
     rmSync(more, { recursive: true, force: true })
   }
 })
+
+it("whoever observes the call hears nothing of the secret either", async () => {
+  await using world = await openWorld(vouched, { manifests: [] })
+  await world.host.secrets.set("teller-key", canary, { user: "alice" })
+  const heard: string[] = []
+  for (const how of ["plain", "fail"])
+    await world.host.call(
+      { tool: "fixture.tell", input: { how }, workspace: world.workspace },
+      {
+        caller: processCaller("alice"),
+        onEvent: (event) =>
+          heard.push(event.type === "output" ? Buffer.from(event.bytes).toString() : JSON.stringify(event)),
+      },
+    )
+  expect(heard.join("")).toContain("it is *")
+  expect(heard.join("")).not.toContain(canary)
+})

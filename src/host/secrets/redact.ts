@@ -1,19 +1,28 @@
 /**
- * What a program says, without the secrets that it was given: in its value, its messages and what it printed.
+ * What a program says, without the secrets that it was given: in its value, its messages and what it printed, and in what
+ * is told of it while it runs.
  *
- * Guarantees: the value itself, wherever it stands in a text, is overwritten. Does not: find what is derived from it
- * (encoded, cut, reversed), nor values of fewer than six characters, which would be found in everything.
+ * Guarantees: the value itself, wherever it stands in a text, is overwritten; in what it prints however that is cut, at the
+ * price of a few bytes that wait for the next. Does not: find what is derived from it (cut, reversed), nor values of fewer
+ * than six characters, which would be found in everything.
  */
+import { createScrubber, spellingsOf } from "../../egress-proxy/secrets/scrub.ts"
 import type { JsonValue } from "../../manifest/types.ts"
+import type { Tell } from "../events.ts"
 import type { Failure, Success } from "../failure.ts"
 import type { Secret } from "./secret.ts"
 
 const MASK = "******"
 const LEAST = 6
 
-export const withoutSecrets = (outcome: Success | Failure, secrets: readonly Secret[]): Success | Failure => {
-  const values = secrets.map((secret) => secret.reveal()).filter((value) => value.length >= LEAST)
-  if (values.length === 0) return outcome
+const valuesOf = (secrets: readonly Secret[]): readonly string[] =>
+  secrets.map((secret) => secret.reveal()).filter((value) => value.length >= LEAST)
+
+interface Cleaning {
+  readonly clean: (text: string) => string
+  readonly visit: (value: JsonValue) => JsonValue
+}
+const cleaningOf = (values: readonly string[]): Cleaning => {
   const clean = (text: string): string => values.reduce((left, value) => left.replaceAll(value, MASK), text)
   const visit = (at: JsonValue): JsonValue => {
     if (typeof at === "string") return clean(at)
@@ -21,6 +30,44 @@ export const withoutSecrets = (outcome: Success | Failure, secrets: readonly Sec
     if (Array.isArray(at)) return (at as readonly JsonValue[]).map(visit)
     return Object.fromEntries(Object.entries(at).map(([key, inner]) => [clean(key), visit(inner as JsonValue)]))
   }
+  return { clean, visit }
+}
+
+interface Teller {
+  readonly tell: Tell
+  /** Nothing more is printed: what waited is told. */
+  end(): void
+}
+
+/** Tells what a program prints and streams without the secrets that it was given. */
+export const tellWithout = (tell: Tell, secrets: readonly Secret[]): Teller => {
+  const values = valuesOf(secrets)
+  if (values.length === 0) return { tell, end: () => undefined }
+  const { visit } = cleaningOf(values)
+  // No spelling may hold a newline; of a value with several lines each is looked for.
+  const spellings = values
+    .flatMap((value) => value.split(/\r?\n/))
+    .filter((line) => line.length >= LEAST)
+    .flatMap(spellingsOf)
+  const scrubbers = { stdout: createScrubber(spellings), stderr: createScrubber(spellings) }
+  const print = (stream: "stdout" | "stderr", bytes: Uint8Array): void => {
+    if (bytes.length > 0) tell({ type: "output", stream, bytes })
+  }
+  return {
+    tell: (event) => {
+      if (event.type === "output") print(event.stream, scrubbers[event.stream].push(Buffer.from(event.bytes)))
+      else tell(event.type === "progress" ? { ...event, value: visit(event.value) } : event)
+    },
+    end: () => {
+      for (const stream of ["stdout", "stderr"] as const) print(stream, scrubbers[stream].end())
+    },
+  }
+}
+
+export const withoutSecrets = (outcome: Success | Failure, secrets: readonly Secret[]): Success | Failure => {
+  const values = valuesOf(secrets)
+  if (values.length === 0) return outcome
+  const { clean, visit } = cleaningOf(values)
   if (!outcome.ok)
     return { ...outcome, message: clean(outcome.message), details: visit(outcome.details) as Failure["details"] }
   return {

@@ -13,7 +13,7 @@ import type { ConversationCommand, HostedCommand, KindCommand, ProgramCommand } 
 import { endingFailure } from "../../invoke/error-map.ts"
 import type { Failure } from "../../failure.ts"
 import { tail } from "../../invoke/stream-text.ts"
-import { withoutSecrets } from "../../secrets/redact.ts"
+import { tellWithout, withoutSecrets } from "../../secrets/redact.ts"
 import { revealed } from "../sealing/secrets.ts"
 import type { HostCore, ServedEgress } from "../core.ts"
 import { notEnforced } from "../sealing/not-enforced.ts"
@@ -134,13 +134,18 @@ const sandboxed = async (
   grace?.talk()
   if (!running.ok) return signal.aborted ? cancelled : notTaken(running)
   scope.use(running)
+  const teller = tellWithout(
+    sealed.tell,
+    sealed.secrets.map(({ value }) => value),
+  )
   // What a conversation is held on is not the tool's output.
   const printed = command.run === "program" || running.pipes !== undefined ? ["stdout", "stderr"] : ["stderr"]
   for (const stream of printed as readonly ("stdout" | "stderr")[])
-    running[stream].on("data", (bytes: Uint8Array) => sealed.tell({ type: "output", stream, bytes }))
+    running[stream].on("data", (bytes: Uint8Array) => teller.tell({ type: "output", stream, bytes }))
   const ran = await (command.run === "program"
     ? runProgram(sealed, command, running)
-    : runConversation(core, sealed, command, running))
+    : runConversation(core, { ...sealed, tell: teller.tell }, command, running))
+  teller.end()
   if (!ran.ok) return ran
   const { exited, outcome } = ran.value
   scope.use(exited)
