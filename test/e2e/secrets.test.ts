@@ -1,13 +1,17 @@
+import { spawn } from "node:child_process"
 import { createHash } from "node:crypto"
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
+import { text } from "node:stream/consumers"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { vaultFile } from "../../src/data-folder/paths.ts"
 import { processCaller } from "../../src/host/index.ts"
-import { openWorld, type World } from "./host-world.ts"
+import { removeFolder } from "../support/remove-folder.ts"
+import { startWeb } from "../support/servers/web.ts"
+import { openFolder, openWorld, type World } from "./host-world.ts"
 
 const manifests = [join(import.meta.dirname, "../../fixtures/secrets")]
 const vouched = `manifests: ["${manifests[0]}"]\n`
@@ -173,4 +177,37 @@ it("whoever observes the call hears nothing of the secret either", async () => {
     )
   expect(heard.join("")).toContain("it is *")
   expect(heard.join("")).not.toContain(canary)
+})
+
+it("a secret that is put in at the proxy reaches its host alone, and never the program", async () => {
+  await using web = await startWeb()
+  const folder = openFolder()
+  try {
+    const [data, work, config, roots] = ["data", "work", "caisson.yaml", "roots.pem"].map((name) => join(folder, name))
+    mkdirSync(work ?? "")
+    writeFileSync(roots ?? "", web.caPem)
+    const at = `"127.0.0.1:${web.httpsPort}"`
+    writeFileSync(config ?? "", `${vouched}egress: { services: { api.test: ${at}, other.test: ${at} } }\n`, {
+      mode: 0o600,
+    })
+    const child = spawn(
+      process.execPath,
+      [join(import.meta.dirname, "secret-sender.ts"), config ?? "", data ?? "", work ?? ""],
+      { env: { ...process.env, NODE_EXTRA_CA_CERTS: roots, TOKEN: canary }, stdio: ["ignore", "pipe", "inherit"] },
+    )
+    const said = (await text(child.stdout)).trim().split("\n")
+    const held = "$$SECRET[SENDER_TOKEN]$$"
+    expect(said.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { ok: true, value: `${held}\n200\n` },
+      { ok: true, value: `${held}\n200\n` },
+    ])
+    expect(web.seen.map(({ host, authorization }) => [host, authorization])).toEqual([
+      ["api.test", `Bearer ${canary}`],
+      ["other.test", `Bearer ${held}`],
+    ])
+    expect(said.join("")).not.toContain("5b1f0c2e9d")
+    nowhereIn(folder)
+  } finally {
+    removeFolder(folder)
+  }
 })
