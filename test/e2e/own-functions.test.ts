@@ -1,4 +1,5 @@
 /** Functions of a driver's own, in real sandboxes: `execute` runs the call, `parseOutput` and `detectExpiry` read it. */
+import { createHash } from "node:crypto"
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -28,7 +29,7 @@ const notes = defineTool({
   riskLevel: 1,
   timeoutMs: 60_000,
 })
-const driver = (id: string, module: string, name = "default"): ReturnType<typeof defineDriver> =>
+const driver = (id: string, module: string, name = "default", more: object = {}): ReturnType<typeof defineDriver> =>
   defineDriver(
     {
       id,
@@ -39,6 +40,7 @@ const driver = (id: string, module: string, name = "default"): ReturnType<typeof
       implements: [{ tool: "own.notes", version: "^1.0.0" }],
       // The closures of this process are never called: those of the module are.
       execute: { "own.notes": async () => ({ said: "in the host's own process" }) },
+      ...more,
     },
     { module, export: name },
   )
@@ -47,6 +49,7 @@ const manifests = [
   join(fixtures, "cli"),
   notes,
   driver("own-notes", module),
+  driver("own-secret", module, "default", { auth: { state: { env: ["OWN_KEY"] } } }),
   driver("own-broken", module, "broken"),
   driver("own-empty", module, "empty"),
   driver("own-odd", module, "odd"),
@@ -111,6 +114,15 @@ describe("`execute` of a module that a definition names", () => {
       { caller: processCaller("alice"), approved: true },
     )
     expect(envelope).toMatchObject({ ok: true, value: { said: '[{"tenant":"a"},[]]' } })
+  })
+  it("gets the secret that its driver names, and no receipt has it", async () => {
+    expect(await call("secret", {}, "own-secret")).toMatchObject({ ok: false })
+    const canary = "tok_live-7c2e9d5b1f"
+    await world.host.secrets.set("own-key", canary, { user: "alice", driver: "own-secret" })
+    const said = createHash("sha256").update(canary).digest("hex")
+    const envelope = await call("secret", {}, "own-secret")
+    expect(envelope).toMatchObject({ ok: true, value: { said } })
+    expect(JSON.stringify(readReceipts(world.data, { call: envelope.call }))).not.toContain(canary)
   })
   it("has an undeclared write undone", async () => {
     const envelope = await undone(() => call("write", { path: "stray.txt", text: "x" }))

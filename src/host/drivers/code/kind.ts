@@ -8,6 +8,7 @@
 import type { DriverContract, JsonValue } from "../../../manifest/types.ts"
 import type { Answer, DriverKindModule, KindCall, KindCommand, Needs } from "../kind.ts"
 import type { FoundModule, OwnFunctions } from "../runner/found-module.ts"
+import { Marks } from "../runner/marks.ts"
 import { type RunnerRequest, shimArgv, shimFiles } from "../runner/request.ts"
 import { talk } from "../runner/talk.ts"
 import { outcomeOf, Parts } from "../sdk/answer.ts"
@@ -35,14 +36,14 @@ const keyFor = ({ binding: { implementation } }: KindCall, { own }: OwnModule): 
   return [tool, toolRef, tool.replaceAll(".", "-")].find((key) => own.execute.includes(key)) ?? tool
 }
 
-/** `ExecuteArgs` (AIP-30); the signal is put in inside. */
-const argumentsOf = ({ input, context, driver: { contract } }: KindCall): JsonValue => ({
+/** `ExecuteArgs` (AIP-30); the signal and the values of secrets are put in inside. */
+const argumentsOf = ({ input, context, driver: { contract } }: KindCall, marks: Marks): JsonValue => ({
   input,
   context,
   driverCtx: {
     driver: { id: contract.id, version: contract.version },
     region: [...contract.region],
-    secrets: {},
+    secrets: marks.each(),
     signal: null,
   },
   signal: null,
@@ -58,7 +59,15 @@ const executeCommand = (call: KindCall): Answer<KindCommand> => {
   if (found === undefined || contract.code === undefined) return gone(call)
   const { interpreter, module } = found
   const ref = [contract.code.export, "execute", keyFor(call, found)]
-  const request: RunnerRequest = { do: "call", module, ref, args: [argumentsOf(call)], signals: SIGNALS }
+  const marks = new Marks(contract)
+  const request: RunnerRequest = {
+    do: "call",
+    module,
+    ref,
+    args: [argumentsOf(call, marks)],
+    marks: marks.all(),
+    signals: SIGNALS,
+  }
   const sdk = { functionRef: ref, arguments: { style: "input" }, extract: [] } as const
   const asked = { key, tool: call.tool, auth: contract.auth, sdk }
   return {

@@ -7,11 +7,11 @@
  * the process inside alone. Arguments are data, filled in by templates that were checked; the function's word is judged like
  * any program's output.
  */
-import { randomBytes } from "node:crypto"
 import type { DriverContract, JsonObject, JsonValue, SdkCall, SdkSpec, ToolContract } from "../../../manifest/types.ts"
 import { fillTree, type TreeValues } from "../../invoke/template-tree.ts"
 import type { Answer, DriverKindModule, KindCall, KindCommand, Needs } from "../kind.ts"
 import type { FoundModule } from "../runner/found-module.ts"
+import { Marks } from "../runner/marks.ts"
 import { type RunnerRequest, shimArgv, shimFiles } from "../runner/request.ts"
 import { talk } from "../runner/talk.ts"
 import { outcomeOf, Parts } from "./answer.ts"
@@ -64,24 +64,6 @@ export const moduleNeeds = (call: KindCall): Answer<Needs> => {
       privatePipes: true,
       notes: [],
     },
-  }
-}
-
-/** Secrets of one call as far as the host's side of it knows them: a mark for each, which the process inside replaces. */
-class Marks {
-  readonly #names: readonly string[]
-  readonly #marks = new Map<string, string>()
-  constructor({ auth }: DriverContract) {
-    this.#names = auth?.state.env ?? []
-  }
-  readonly of = (name: string): string | undefined => {
-    if (!this.#names.includes(name)) return undefined
-    const mark = this.#marks.get(name) ?? `secret-${randomBytes(16).toString("hex")}`
-    this.#marks.set(name, mark)
-    return mark
-  }
-  all(): { readonly [mark: string]: string } {
-    return Object.fromEntries([...this.#marks].map(([name, mark]) => [mark, name]))
   }
 }
 
