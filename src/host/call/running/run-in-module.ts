@@ -22,7 +22,7 @@ import { defaultLimits, hostLimits } from "../../limits.ts"
 import { sealEnv } from "../sealing/env.ts"
 import { converse } from "./converse.ts"
 
-const profileFor = ({ interpreter, bundles, timeoutMs }: ModuleRun): SandboxProfile => ({
+const profileFor = ({ interpreter, bundles, env = {}, timeoutMs }: ModuleRun): SandboxProfile => ({
   executables: {
     program: interpreter.program,
     children: false,
@@ -31,7 +31,7 @@ const profileFor = ({ interpreter, bundles, timeoutMs }: ModuleRun): SandboxProf
   },
   view: { read: ["**"], deny: [] },
   write: [],
-  env: sealEnv({ pass: [], set: {} }, {}, false, undefined).env,
+  env: sealEnv({ pass: [], set: env }, {}, false, undefined).env,
   tty: false,
   privatePipes: true,
   network: "none",

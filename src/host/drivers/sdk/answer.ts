@@ -60,21 +60,23 @@ export class Parts {
   readonly #asked: Asked
   readonly #tell: Tell
   readonly #kept: JsonValue[] = []
+  readonly #isList: boolean
   constructor(asked: Asked, tell: Tell) {
     this.#asked = asked
     this.#tell = tell
+    const { type } = asked.tool.outputs
+    this.#isList = type === "array" || (Array.isArray(type) && (type as readonly JsonValue[]).includes("array"))
   }
   readonly add = (value: JsonValue): void => {
     const taken = extract(value, this.#asked.sdk.extract)
     if (taken === undefined) return
+    if (!this.#isList) this.#kept.length = 0
     this.#kept.push(taken)
     this.#tell({ type: "progress", value: taken })
   }
   /** What they come to, where the function itself left it open. */
   result(): JsonValue {
-    const { type } = this.#asked.tool.outputs
-    const isList = type === "array" || (Array.isArray(type) && (type as readonly JsonValue[]).includes("array"))
-    return isList ? this.#kept : (this.#kept.at(-1) ?? null)
+    return this.#isList ? this.#kept : (this.#kept.at(-1) ?? null)
   }
 }
 

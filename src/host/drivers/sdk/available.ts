@@ -30,24 +30,24 @@ const lookFor = async (
   driver: DriverContract,
   found: FoundModule,
   here: Surroundings,
-): Promise<{ readonly fault?: Unavailable; readonly isLasting: boolean }> => {
+): Promise<Unavailable | undefined> => {
   const refs = refsOf(driver)
-  const { interpreter, bundles, module } = found
-  const answer = await here.runInModule({ interpreter, bundles, request: { do: "resolve", module, refs } })
+  const { interpreter, bundles, module, env = {} } = found
+  const answer = await here.runInModule({ interpreter, bundles, env, request: { do: "resolve", module, refs } })
   if (answer.ok) {
     const faults = Array.isArray(answer.value) ? answer.value.filter((each) => typeof each === "string") : []
     const [first] = faults
-    return first === undefined ? { isLasting: true } : { fault: unresolved(first), isLasting: true }
+    return first === undefined ? undefined : unresolved(first)
   }
   if (answer.kind === "unsealed") {
     const { message: reason, fix = "run `caisson doctor`" } = answer
-    return { fault: { available: false, code: "sandbox_unavailable", reason, fix }, isLasting: false }
+    return { available: false, code: "sandbox_unavailable", reason, fix }
   }
   const said =
     answer.kind === "thrown"
       ? `${answer.thrown.names[0] ?? "Error"}: ${answer.thrown.message.slice(0, 300)}`
       : answer.message
-  return { fault: unresolved(`its module cannot be loaded: ${said}`), isLasting: answer.kind === "thrown" }
+  return unresolved(`its module cannot be loaded: ${said}`)
 }
 
 const keyOf = (driver: DriverContract, { edition, interpreter }: FoundModule): string =>
@@ -64,9 +64,10 @@ const faultOf = (driver: DriverContract, found: FoundModule, here: Surroundings)
   if (known !== undefined) return known
   const look = async (): Promise<Unavailable | undefined> => {
     if ((await here.remembered?.get(key)) === RESOLVED) return undefined
-    const { fault, isLasting } = await lookFor(driver, found, here)
+    const fault = await lookFor(driver, found, here)
     if (fault === undefined) await here.remembered?.set(key, RESOLVED)
-    else if (!isLasting) setTimeout(() => faults.delete(key), hostLimits.probeRetryMs.value).unref()
+    // What it imports may be mended without a change to the file itself.
+    else setTimeout(() => faults.delete(key), hostLimits.probeRetryMs.value).unref()
     return fault
   }
   const looking = look()
