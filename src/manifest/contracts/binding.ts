@@ -117,6 +117,24 @@ function checkMapping(entry: Implementation, tool: ToolContract, at: string, rep
     report.error("mapping-twice", `${at}.mapping`, "two pairs set the same key of the driver", "keep one of them")
 }
 
+/** A host that the driver may reach for one of its other tools, and that this one has no use for (C-14). */
+function checkReach(
+  driver: DriverContract,
+  entry: Implementation,
+  tool: ToolContract,
+  at: string,
+  report: Report,
+): void {
+  const [first] = entry.cli?.egress ?? driver.egress
+  if (tool.requires.network?.length !== 0 || first === undefined) return
+  report.warn(
+    "egress-beyond-tool",
+    at,
+    `the driver declares \`${first.text}\`, and \`${tool.id}\` has no network: a dial to \`${first.wildcard ? "x." : ""}${first.host}:${first.ports[0] ?? 443}\` is stopped`,
+    "narrow it for this tool with `metadata.cli.sandbox`, or leave it so if other tools of the driver need it",
+  )
+}
+
 /** Every reason why the driver may not serve this tool by this entry; warnings do not stand in the way. */
 export function checkBinding(driver: DriverContract, entry: Implementation, tool: ToolContract): readonly Diagnostic[] {
   const report = createReport(driver.source.file)
@@ -139,6 +157,7 @@ export function checkBinding(driver: DriverContract, entry: Implementation, tool
   }
   checkNarrowing(entry, tool, at, report)
   checkMapping(entry, tool, at, report)
+  checkReach(driver, entry, tool, at, report)
   for (const [path, ms] of [
     [`${at}.timeout_override_ms`, entry.timeoutMs],
     ["timeout_override_ms", driver.timeoutMs],

@@ -25,6 +25,20 @@ const first = (d: DriverContract): Implementation => {
 const faults = (d: DriverContract, t: ToolContract = tool()): string[] =>
   checkBinding(d, first(d), t).map((x) => `${x.severity} ${x.rule} @ ${x.path}`)
 
+describe("a driver that reaches further than its tool", () => {
+  const egress = "network: { egress: ['*.a.test'] }"
+  it("is told which dial of it is stopped", () => {
+    const made = driver("", egress)
+    const [told] = checkBinding(made, first(made), tool("requires: { network: [] }"))
+    expect(told).toMatchObject({ severity: "warning", rule: "egress-beyond-tool" })
+    expect(told?.message).toContain("a dial to `x.a.test:443` is stopped")
+  })
+  it("is told nothing where the tool leaves the network to its drivers, or it has none", () => {
+    expect(faults(driver("", egress))).toEqual([])
+    expect(faults(driver(""), tool("requires: { network: [] }"))).toEqual([])
+  })
+})
+
 describe("checkBinding", () => {
   it("is silent when the driver fits", () => {
     expect(
