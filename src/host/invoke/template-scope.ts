@@ -3,7 +3,7 @@
  *
  * Templates name driver-side keys (C-34): an input that `mapping` renames is known by its new name alone.
  */
-import type { Implementation, JsonSchema } from "../../manifest/types.ts"
+import type { Implementation, JsonSchema, ToolContract } from "../../manifest/types.ts"
 import { pathText, type TemplatePath } from "../../manifest/templates/template.ts"
 import { factsAt, type SchemaFacts } from "./schema-path.ts"
 
@@ -12,6 +12,12 @@ export interface TemplateScope {
   readonly contextSchema?: JsonSchema
   readonly mapping: Implementation["mapping"]
 }
+
+/** Of one entry against one contract. */
+export const scopeOf = (
+  { inputs, contextSchema }: Pick<ToolContract, "inputs" | "contextSchema">,
+  { mapping }: Pick<Implementation, "mapping">,
+): TemplateScope => ({ inputs, mapping, ...(contextSchema === undefined ? {} : { contextSchema }) })
 
 export interface Finding {
   readonly severity: "error" | "warning"

@@ -89,6 +89,8 @@ export interface TreeValues {
   readonly context: JsonObject
   /** what stands for a secret; undefined: there is none of that name */
   readonly secret: (name: string) => string | undefined
+  /** whose `default` stands for an absent value that no filter has one for; absent: nobody's */
+  readonly scope?: TemplateScope
 }
 
 /** Own properties and items alone. */
@@ -111,10 +113,16 @@ class Refused extends Error {
   }
 }
 
+const contractDefault = ({ path }: ValuePart, { scope }: TreeValues): JsonValue | undefined => {
+  if (scope === undefined || path.root === "secrets") return undefined
+  const facts = factsOfValue(scope, path)
+  return isFinding(facts) ? undefined : facts.default
+}
+
 const valueOf = (part: ValuePart, values: TreeValues): JsonValue | undefined => {
   const found = lookUp(values, part.path)
   if (found === undefined && part.path.root === "secrets") throw new Refused(part.path, "is not bound to this call")
-  const value = found ?? fallbackOf(part) ?? found
+  const value = found ?? fallbackOf(part) ?? (found === undefined ? contractDefault(part, values) : found)
   return part.filters.some(({ name }) => name === "json") && value !== undefined ? JSON.stringify(value) : value
 }
 

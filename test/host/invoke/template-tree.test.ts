@@ -60,6 +60,16 @@ describe("filling a tree of templates", () => {
   })
 })
 
+it("fills what is absent with the contract's default, behind a filter's, and leaves a null alone", () => {
+  const scope = {
+    inputs: { type: "object", properties: { gone: { default: 4 }, none: { default: 5 } } },
+    mapping: {},
+  } as const
+  const values = { input, context: {}, secret: () => undefined, scope }
+  const written = { a: "${input.gone}", b: "n ${input.gone}", c: "${input.gone | default(6)}", d: "${input.none}" }
+  expect(fillTree(tree(written), values)).toEqual({ ok: true, value: { a: 4, b: "n 4", c: 6, d: null } })
+})
+
 describe("checking a tree of templates", () => {
   const scope = {
     inputs: { type: "object", additionalProperties: false, properties: { name: {}, other: { default: 1 }, old: {} } },

@@ -3,7 +3,7 @@
  */
 import type { TemplatePath } from "../../../manifest/templates/template.ts"
 import type { CliSpec, DriverContract, Implementation, ToolContract } from "../../../manifest/types.ts"
-import type { TemplateScope } from "../../invoke/template-scope.ts"
+import { scopeOf } from "../../invoke/template-scope.ts"
 import type { BoundEntry } from "../kind.ts"
 import { checkProgramText } from "./program-text-check.ts"
 import { type ArgvProgram, compileArgv, compileStdin, type StdinProgram } from "./template.ts"
@@ -28,11 +28,7 @@ export const bind = (
   tool: ToolContract,
   implementation: Implementation,
 ): BoundEntry => {
-  const scope: TemplateScope = {
-    inputs: tool.inputs,
-    mapping: implementation.mapping,
-    ...(tool.contextSchema === undefined ? {} : { contextSchema: tool.contextSchema }),
-  }
+  const scope = scopeOf(tool, implementation)
   const place = (field: string): { file: string; path: string } => ({
     file: driver.source.file,
     path: `implements[${index}].metadata.cli.${field}`,

@@ -93,7 +93,7 @@ export const act = async (deed: Deed, desk: Desk): Promise<Success | Failure> =>
   if (!secrets.ok) return secrets
   const { values } = secrets.value
   const secret = (name: string): string | undefined => (Object.hasOwn(values, name) ? values[name] : undefined)
-  const request = requestOf(source, { input: of.input, context: of.context, secret })
+  const request = requestOf(source, { input: of.input, context: of.context, secret, scope: source.scope })
   if (!request.ok) return request
   const { port, secure } = source.spec.base
   const host = source.spec.base.host.replace(/^\[(.*)\]$/, "$1")

@@ -1,6 +1,7 @@
 /** One entry of an http driver against one contract: its templates name what the contract declares, or it is refused. */
 import type { TemplateTree } from "../../../manifest/templates/template-tree.ts"
 import type { DriverContract, Implementation, ToolContract } from "../../../manifest/types.ts"
+import { scopeOf } from "../../invoke/template-scope.ts"
 import { checkTree } from "../../invoke/template-tree.ts"
 import type { BoundEntry } from "../kind.ts"
 
@@ -27,11 +28,7 @@ export const bind = (
         },
       ],
     }
-  const scope = {
-    inputs: tool.inputs,
-    mapping: implementation.mapping,
-    ...(tool.contextSchema === undefined ? {} : { contextSchema: tool.contextSchema }),
-  }
+  const scope = scopeOf(tool, implementation)
   const trees: readonly (readonly [string, TemplateTree])[] = [
     ["endpoint", { type: "text", ...http.endpoint }],
     ...http.headers.map(({ name, value }) => [`headers.${name}`, { type: "text", ...value }] as const),

@@ -8,6 +8,7 @@ import { randomUUID } from "node:crypto"
 import { parseEgressEntry, intersectEgress } from "../../../manifest/values/egress-entry.ts"
 import { secretsIn } from "../../../manifest/templates/template-tree.ts"
 import type { DriverContract, HttpCall, HttpSpec } from "../../../manifest/types.ts"
+import { scopeOf } from "../../invoke/template-scope.ts"
 import type { Answer, DriverAvailability, DriverKindModule, KindCall, KindCommand } from "../kind.ts"
 import { act, type Deed, requestFacts, template } from "./act.ts"
 import { bind } from "./bind.ts"
@@ -29,20 +30,21 @@ const bearerOf = ({ auth }: DriverContract, { headers }: HttpCall, named: readon
   return isSaid || more !== undefined ? undefined : only
 }
 
-const sourceOf = ({ driver, binding, input }: KindCall): RequestSource => {
+const sourceOf = ({ tool, driver, binding, input }: KindCall): RequestSource => {
   const { http: call } = binding.implementation
   // Without one the entry did not bind, and no call is routed to it.
   if (call === undefined) throw new TypeError(`${driver.key} was bound without a request`)
   const named = [...secretsIn(call)].sort()
   const bearer = bearerOf(driver.contract, call, named)
   const secrets = bearer === undefined ? named : [bearer]
-  return { spec: specOf(driver.contract), call, input, secrets, ...(bearer === undefined ? {} : { bearer }) }
+  const scope = scopeOf(tool, binding.implementation)
+  return { spec: specOf(driver.contract), call, input, scope, secrets, ...(bearer === undefined ? {} : { bearer }) }
 }
 
 const command = (of: KindCall): Answer<KindCommand> => {
   const source = sourceOf(of)
   const { call, spec } = source
-  const tried = requestOf(source, { input: of.input, context: of.context, secret: () => HIDDEN })
+  const tried = requestOf(source, { input: of.input, context: of.context, secret: () => HIDDEN, scope: source.scope })
   if (!tried.ok) return tried
   const key = call.idempotencyKeyHeader === undefined ? {} : { idempotencyKey: randomUUID() }
   const keyed = call.idempotencyKeyHeader !== undefined

@@ -9,6 +9,7 @@ import type { TemplateTree } from "../../../manifest/templates/template-tree.ts"
 import { pathText, type TemplatePart, type TemplatePath } from "../../../manifest/templates/template.ts"
 import type { HttpCall, HttpSpec, JsonObject, JsonValue } from "../../../manifest/types.ts"
 import type { Failure } from "../../failure.ts"
+import type { TemplateScope } from "../../invoke/template-scope.ts"
 import { fillTree, type TreeValues } from "../../invoke/template-tree.ts"
 import type { Answer } from "../kind.ts"
 import { maxHeaderBytes, maxPathBytes } from "./limits.ts"
@@ -27,6 +28,7 @@ export interface RequestSource {
   readonly spec: HttpSpec
   readonly call: HttpCall
   readonly input: JsonObject
+  readonly scope: TemplateScope
   /** names of the secrets that go into it */
   readonly secrets: readonly string[]
   /** the one of them that goes into `Authorization` unasked (AIP-31: a bearer's is the default) */

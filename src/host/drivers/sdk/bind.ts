@@ -6,6 +6,7 @@
  */
 import type { TemplateTree } from "../../../manifest/templates/template-tree.ts"
 import type { DriverContract, Implementation, SdkArguments, ToolContract } from "../../../manifest/types.ts"
+import { scopeOf } from "../../invoke/template-scope.ts"
 import { type CheckedTree, checkTree } from "../../invoke/template-tree.ts"
 import type { BoundEntry } from "../kind.ts"
 
@@ -40,11 +41,7 @@ export const bind = (
   implementation: Implementation,
 ): BoundEntry => {
   const args = implementation.sdk?.arguments ?? { style: "input" }
-  const scope = {
-    inputs: tool.inputs,
-    mapping: implementation.mapping,
-    ...(tool.contextSchema === undefined ? {} : { contextSchema: tool.contextSchema }),
-  }
+  const scope = scopeOf(tool, implementation)
   const place = (i: number): string =>
     `implements[${index}].metadata.sdk.args_template${args.style === "positional" ? `._${i}` : ""}`
   const checked = treesOf(args).map((tree, i): CheckedTree => {

@@ -9,6 +9,7 @@
  */
 import type { DriverContract, JsonObject, JsonValue, SdkCall, SdkSpec, ToolContract } from "../../../manifest/types.ts"
 import { fillTree, type TreeValues } from "../../invoke/template-tree.ts"
+import { scopeOf } from "../../invoke/template-scope.ts"
 import type { Answer, DriverKindModule, KindCall, KindCommand, Needs } from "../kind.ts"
 import type { FoundModule } from "../runner/found-module.ts"
 import { Marks } from "../runner/marks.ts"
@@ -73,7 +74,8 @@ const argumentsFor = (
   marks: Marks,
 ): Answer<Pick<Extract<RunnerRequest, { do: "call" }>, "args" | "named">> => {
   if (sdk.arguments.style === "input") return { ok: true, value: { args: [call.input] } }
-  const values: TreeValues = { input: call.input, context: call.context, secret: marks.of }
+  const scope = scopeOf(call.tool, call.binding.implementation)
+  const values: TreeValues = { input: call.input, context: call.context, secret: marks.of, scope }
   const args: JsonValue[] = []
   for (const tree of treesOf(sdk.arguments)) {
     const filled = fillTree(tree, values)

@@ -51,6 +51,21 @@ describe("a request", () => {
     expect(service.bodies).toEqual(['{"size":"big","n":7}'])
   })
 
+  it("has the contract's own default for an absent value, as a part of a text and as a value", async () => {
+    await using service = await serve(json(1))
+    const inputs = {
+      type: "object",
+      properties: { page: { type: "integer", default: 5 }, tags: { type: "array", default: ["a"] } },
+    } as const
+    const { outcome } = await ask({
+      port: service.port,
+      http: 'endpoint: "/p/${input.page}", method: POST, query_template: { q: "${input.page}" }, body_template: { tags: "${input.tags}" }',
+      tool: { inputs },
+    })
+    expect(outcome).toMatchObject({ ok: true })
+    expect([service.requests[0]?.url, service.bodies[0]]).toEqual(["/p/5?q=5", '{"tags":["a"]}'])
+  })
+
   it("has secrets put in when it is sent, and nowhere that it is shown", async () => {
     await using service = await serve(json(1))
     const { shown } = await ask({
