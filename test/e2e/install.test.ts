@@ -1,7 +1,10 @@
-import { readFileSync, statSync } from "node:fs"
-import { join } from "node:path"
-import { expect, it } from "vitest"
-import { layerOf, npm, openInstallWorld, pip } from "./install-world.ts"
+import { spawnSync } from "node:child_process"
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { afterAll, expect, it } from "vitest"
+import { testNeeding } from "../support/needing.ts"
+import { removeFolder } from "../support/remove-folder.ts"
+import { layerOf, npm, openInstallCore, openInstallWorld, pip } from "./install-world.ts"
 
 it("an npm package and what it needs are installed in a sandbox and frozen under the digest of their content", async () => {
   await using world = await openInstallWorld()
@@ -68,5 +71,41 @@ it("a wheel and what it needs are installed, a source archive never is", async (
     ok: false,
     code: "install_failed",
     details: { stderr: expect.stringContaining("No matching distribution") as string },
+  })
+})
+
+/** Outside of what a sandbox has of its own: /tmp would not do. */
+const environment = ((): { readonly folder?: string; readonly missing?: string } => {
+  try {
+    const folder = mkdtempSync(join(import.meta.dirname, "../../node_modules/.venv-"))
+    // Root's builds run as a user that owns nothing.
+    chmodSync(folder, 0o755)
+    const made = spawnSync("/usr/bin/python3", ["-m", "venv", folder])
+    return made.status === 0 ? { folder } : { folder, missing: "no virtual environments: apt-get install python3-venv" }
+  } catch {
+    return { missing: "the packages' folder cannot be written: run the suite as the user that owns it" }
+  }
+})()
+afterAll(() => {
+  if (environment.folder !== undefined) removeFolder(environment.folder)
+})
+
+testNeeding("a virtual environment's Python installs, wherever it lies", environment.missing, async () => {
+  await using world = await openInstallWorld(`interpreters: { python: "${environment.folder}/bin/python" }\n`)
+  world.registry.publishWheels({ name: "leftpy", version: "1.0", files: { "leftpy.py": "value = 1\n" } })
+  expect(layerOf(await world.installs.ensure(pip("leftpy"))).packages).toEqual([{ name: "leftpy", version: "1.0" }])
+})
+
+it("a Python that a sandbox cannot show where it lies is refused by name", async () => {
+  await using world = await openInstallWorld()
+  const python = join(world.folder, "venv/bin/python")
+  mkdirSync(dirname(python), { recursive: true })
+  symlinkSync("/usr/bin/python3", python)
+  writeFileSync(join(world.data, "caisson.yaml"), `${world.registry.config}interpreters: { python: "${python}" }\n`)
+  await using core = await openInstallCore(world.data)
+  expect(await core.installs.ensure(pip("leftpy"))).toMatchObject({
+    ok: false,
+    code: "tool_unavailable",
+    message: expect.stringContaining("cannot be shown where it lies") as string,
   })
 })

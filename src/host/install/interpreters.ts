@@ -6,8 +6,8 @@
  * is mounted read-only: Node at a place of its own, Python where it lies, because it finds its library by that path.
  * Assumes: what the operator names is the operator's to show. Does not: run anything.
  */
-import { accessSync, constants, readFileSync, realpathSync, statSync } from "node:fs"
-import { basename, dirname, isAbsolute, join } from "node:path"
+import { accessSync, constants, lstatSync, readFileSync, readlinkSync, realpathSync, statSync } from "node:fs"
+import { basename, dirname, isAbsolute, join, resolve } from "node:path"
 import type { OperatorConfig } from "../config/types.ts"
 
 export interface Interpreter {
@@ -27,6 +27,8 @@ export type FoundInterpreter =
 
 /** Shown in every sandbox as they are. */
 const SYSTEM = ["/usr/bin", "/usr/local/bin", "/usr/sbin", "/usr/local/sbin"]
+/** The kernel follows no more. */
+const MOST_LINKS = 40
 const NODE_INSIDE = "/opt/node/bin"
 
 const isProgram = (file: string): boolean => {
@@ -84,6 +86,20 @@ const homeOf = (environment: string): string | undefined => {
 /** Shown whole to every program, so that nothing of them has to be mounted. */
 const isShown = (folder: string): boolean => folder === "/usr" || folder.startsWith("/usr/")
 
+/** Where the links of a virtual environment leave it for the system's own program: all names from there on must show. */
+const firstSystem = (file: string): string | undefined => {
+  let at = file
+  for (let hops = 0; hops < MOST_LINKS; hops += 1) {
+    if (SYSTEM.includes(dirname(at))) return at
+    if (lstatSync(at, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return undefined
+    at = resolve(dirname(at), readlinkSync(at))
+  }
+  return undefined
+}
+
+/** Places of a sandbox's own, where nothing of the machine's shows. */
+const OWN = ["/tmp", "/var", "/workspace", "/home/tool", "/run", "/proc", "/dev", "/etc"]
+
 export const findPython = ({ interpreters }: Pick<OperatorConfig, "interpreters">): FoundInterpreter => {
   const wanted = interpreters.python ?? ["/usr/bin/python3", "/usr/local/bin/python3"].find(isProgram)
   if (wanted === undefined)
@@ -100,11 +116,18 @@ export const findPython = ({ interpreters }: Pick<OperatorConfig, "interpreters"
   const base = homeOf(environment)
   const folders = [environment, ...(base === undefined ? [] : [dirname(base)]), dirname(dirname(real))]
   const shown = [...new Set(folders)].filter((folder) => !isShown(folder) && folder !== "/")
+  const covered = shown.find((folder) => OWN.some((own) => folder === own || folder.startsWith(`${own}/`)))
+  if (covered !== undefined)
+    return {
+      ok: false,
+      reason: `${covered} cannot be shown where it lies: a sandbox has something of its own there`,
+      fix: `make the environment of \`interpreters.python\` in another folder than ${OWN.join(", ")}`,
+    }
   // The file itself where it is a system's; a virtual environment's is a link to it, which leads there inside too.
   return {
     ok: true,
     value: {
-      program: isSystem(real) ? real : wanted,
+      program: firstSystem(wanted) ?? wanted,
       inside: wanted,
       bundles: Object.fromEntries(shown.map((folder) => [folder, folder])),
       language,
