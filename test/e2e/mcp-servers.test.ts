@@ -1,10 +1,12 @@
 /** The reference MCP servers, unmodified, installed from the public registry and started for each call. */
 import { lookup } from "node:dns/promises"
 import { existsSync, readFileSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { CallEvent } from "../../src/host/events.ts"
-import { describeNeeding } from "../support/needing.ts"
+import { describeNeeding, testNeeding } from "../support/needing.ts"
 import { openWorld, type World } from "./host-world.ts"
 
 const REGISTRY = "registry.npmjs.org"
@@ -16,17 +18,32 @@ const address = await fetch(`https://${REGISTRY}/@modelcontextprotocol%2fserver-
   async ({ ok }) => (ok ? (await lookup(REGISTRY, 4)).address : undefined),
   () => undefined,
 )
-const config = `egress: { services: { ${REGISTRY}: "${address}:443" } }\n`
+const noChromium = existsSync("/usr/lib/chromium/chromium")
+  ? undefined
+  : "chromium is not installed: apt-get install -y chromium"
 const missing = address !== undefined ? undefined : "the public npm registry cannot be reached: run it where it can"
 
 describeNeeding("reference MCP servers", missing, () => {
   let world: World
+  const page = createServer((_request, response) => {
+    response.setHeader("content-type", "text/html")
+    response.end("<title>A page</title><h1>Served by the test</h1>")
+  })
   beforeAll(async () => {
-    world = await openWorld(config, { manifests: [join(import.meta.dirname, "../../fixtures/mcp-servers")] })
+    await new Promise<void>((resolve) => page.listen(0, "127.0.0.1", resolve))
+    const { port } = page.address() as AddressInfo
+    const services = `{ ${REGISTRY}: "${address}:443", page.test: "127.0.0.1:${port}" }`
+    world = await openWorld(`egress: { services: ${services} }\n`, {
+      manifests: [join(import.meta.dirname, "../../fixtures/mcp-servers")],
+    })
     for (const driver of ["mcp-filesystem", "mcp-everything", "mcp-memory"])
       expect(await world.host.install(driver)).toMatchObject({ ok: true, version: "2026.8.31" })
   }, 600_000)
-  afterAll(() => world[Symbol.asyncDispose]())
+  afterAll(async () => {
+    await world[Symbol.asyncDispose]()
+    page.closeAllConnections()
+    page.close()
+  })
 
   describe("server-filesystem", () => {
     it("reads the workspace", async () => {
@@ -85,6 +102,18 @@ describeNeeding("reference MCP servers", missing, () => {
       expect(kept).toMatchObject({ ok: true, effects: [{ path: "memory.jsonl", committed: true }] })
       const found = await world.call("mcp.recall", { query: "program" })
       expect(found).toMatchObject({ ok: true, value: { entities: [{ name: "Ada" }] } })
+    })
+  })
+
+  describe("@playwright/mcp", () => {
+    testNeeding("opens a declared page in Chromium, and no other", noChromium, async () => {
+      expect(await world.host.install("mcp-playwright")).toMatchObject({ ok: true })
+      const seen = await world.call("mcp.look", { url: "http://page.test/" })
+      expect(seen).toMatchObject({ ok: true, value: expect.stringContaining("A page") as string, effects: [] })
+      const other = await world.call("mcp.look", { url: "http://evil.test/" })
+      // The browser shows the proxy's own refusal.
+      expect(JSON.stringify(other)).not.toContain("A page")
+      expect(other.denied.map(({ target }) => target)).toContain("evil.test:80")
     })
   })
 })

@@ -30,9 +30,10 @@ const headersOf = ({ headers }: HttpAnswer): Headers => {
 
 class NotSent extends Error {}
 
-export const outletFetch = (desk: Desk, server: URL): OutletFetch => {
+/** `most`: bytes of all answers together. */
+export const outletFetch = (desk: Desk, server: URL, most = hostLimits.mcpBytes.value): OutletFetch => {
   let failure: Failure | undefined
-  let left = hostLimits.mcpBytes.value
+  let left = most
   const refuse = (why: Failure): never => {
     failure = why
     throw new NotSent(why.message)
@@ -40,7 +41,7 @@ export const outletFetch = (desk: Desk, server: URL): OutletFetch => {
   const tooMuch = (): Failure => ({
     ok: false,
     code: "limit_exceeded",
-    message: `the server was left: it wrote more than ${hostLimits.mcpBytes.value} bytes; nothing was committed`,
+    message: `the server was left: it wrote more than ${most} bytes; nothing was committed`,
     details: { limit: "mcp" },
   })
   const bounded = async function* (answer: HttpAnswer, signal: AbortSignal): AsyncGenerator<Uint8Array> {

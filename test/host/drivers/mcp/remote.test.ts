@@ -6,6 +6,7 @@ import { createEgressProxy } from "../../../../src/egress-proxy/index.ts"
 import { createCallAuthority } from "../../../../src/egress-proxy/tls/authority.ts"
 import type { EventBody } from "../../../../src/host/events.ts"
 import type { Desk, Review } from "../../../../src/host/drivers/kind.ts"
+import { outletFetch } from "../../../../src/host/drivers/mcp/outlet-fetch.ts"
 import { mcpKind } from "../../../../src/host/drivers/mcp/kind.ts"
 import type { JsonObject } from "../../../../src/manifest/types.ts"
 import { asDriver, load } from "../../../manifest/from-text.ts"
@@ -194,5 +195,53 @@ describe("a server over sse", () => {
     const { outcome, denied } = await ask({ ...service, transport: "sse", path: "/sse" })
     expect(outcome).toMatchObject({ ok: false })
     expect([service.bodies.join(""), denied]).toEqual(["", []])
+  })
+})
+
+describe("the client's way out", () => {
+  const desk = (connect: Desk["outlet"]["connect"]): Desk => ({
+    signal: new AbortController().signal,
+    outputBytes: 65_536,
+    tell: () => undefined,
+    note: () => undefined,
+    review: () => Promise.reject(new Error("nothing here is reviewed")),
+    secret: async () => undefined,
+    layer: noFiles,
+    outlet: { connect },
+  })
+  it.each(["https://elsewhere.test/mcp", "http://mcp.test/mcp", "https://mcp.test:8443/mcp"])(
+    "does not lead to %s, whoever asks",
+    async (to) => {
+      const dialled: string[] = []
+      const way = outletFetch(
+        desk(({ host }) => {
+          dialled.push(host)
+          return Promise.reject(new Error("dialled"))
+        }),
+        new URL("https://mcp.test/mcp"),
+      )
+      await expect(way.fetch(to)).rejects.toThrow()
+      expect(way.failure()).toMatchObject({ code: "egress_denied" })
+      expect(dialled).toEqual([])
+    },
+  )
+  it("carries so many bytes back and no more, over all answers", async () => {
+    await using service = await serve((_request, response) => response.end("x".repeat(600)), {
+      key: String(key),
+      cert: String(cert),
+    })
+    await using proxy = await createEgressProxy({
+      egress: ["mcp.test"],
+      services: { "mcp.test": { address: "127.0.0.1", port: service.port } },
+    })
+    const way = outletFetch(
+      desk((to) => proxy.dial(to)),
+      new URL("https://mcp.test/mcp"),
+      1_000,
+    )
+    const text = async (): Promise<string> => (await way.fetch("https://mcp.test/mcp")).text()
+    expect(await text()).toHaveLength(600)
+    await expect(text()).rejects.toThrow()
+    expect(way.failure()).toMatchObject({ code: "limit_exceeded" })
   })
 })
