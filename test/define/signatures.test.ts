@@ -2,6 +2,7 @@ import { expect, it } from "vitest"
 import { z } from "zod"
 import { defineAction, defineCli, defineDriver, definePolicy, defineTool } from "../../src/define/index.ts"
 import type { DriverDefinition, ToolDefinition } from "../../src/define/index.ts"
+import { loadFront } from "../../src/manifest/read/load.ts"
 
 /** The normative signatures, with the types that they leave open as anybody would fill them in. */
 interface NormativeTool {
@@ -156,6 +157,24 @@ it("every field of a driver's signature is taken, of whatever kind, where it has
     expect(JSON.parse(JSON.stringify(handle))).toEqual(handle)
   }
 })
+
+it.each(["cli", "http", "mcp", "sdk"] as const)(
+  "a driver of kind %s with functions of its own needs nothing of its kind",
+  (kind) => {
+    const made = defineDriver({
+      id: "echo-code",
+      name: "Echo",
+      description: "d",
+      kind,
+      implements: [{ tool: "echo", version: "^1.0.0" }],
+      execute: { echo: async ({ input }) => input },
+    })
+    const { code, front, file } = made
+    const { result } = loadFront(file, "driver", front, "compat", code === undefined ? {} : { code })
+    expect(result).toMatchObject({ ok: true, manifest: { body: { kind: "code", as: kind } } })
+    expect(result.ok && result.manifest.kind === "driver" && result.manifest.unusable).toBeUndefined()
+  },
+)
 
 it("the custom parser of AIP-29's examples has the types that it is written with", () => {
   const parsed = (): unknown =>

@@ -220,7 +220,8 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
     ),
     tags: texts(front, "tags"),
     metadata,
-    unusable: mended.unusable,
+    // What its kind would need to run it, `execute` does without.
+    unusable: executes ? undefined : mended.unusable,
     source: sourceOf(context, origin.written),
   })
   checkSecrets(contract, context)
