@@ -19,7 +19,7 @@ export type {
   Unavailable,
 } from "./backend.ts"
 export type { Effect, EffectKind, WriteSet } from "./effects/types.ts"
-export { type JudgedEffect, type Judgement, judgeWrites, type WritePolicy } from "./effects/judge.ts"
+export { type JudgedEffect, type Judgement, judgeWrites, type WritePolicy } from "./effects/judging/judge.ts"
 export { type Glob, matches, parseGlob, parseWorkspacePath, type WorkspacePath } from "../manifest/values/globs.ts"
 export { createNamespaceBackend, type NamespaceBackendOptions } from "./namespace/backend.ts"
 

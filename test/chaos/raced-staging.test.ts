@@ -17,7 +17,7 @@ import { join } from "node:path"
 import { expect, it } from "vitest"
 import { describeNeeding, noRoot } from "../support/needing.ts"
 import { commitLayer } from "../../src/sandbox/effects/commit/commit-layer.ts"
-import { recoverWorkspace } from "../../src/sandbox/effects/commit/recover.ts"
+import { recoverWorkspace } from "../../src/sandbox/effects/commit/recovery/recover.ts"
 import { OWNER, OWNER_GROUP } from "../sandbox/effects/fixtures/workspaces.ts"
 
 const NEVER = { sinceNs: String(2n ** 62n) }

@@ -43,13 +43,13 @@ const layers = (file: string, find: string, replace: string): Edit => ({
   replace,
 })
 const seccomp = namespace(
-  "premises.ts",
+  "launcher/premises.ts",
   "compileFilter(rulesFor({ children }), architecture)",
   "compileFilter([], architecture)",
 )
-const bwrap = (find: string, replace: string): Edit => namespace("bwrap-arguments.ts", find, replace)
+const bwrap = (find: string, replace: string): Edit => namespace("launcher/bwrap-arguments.ts", find, replace)
 const noKill = [
-  namespace("sealed-run.ts", "if (first !== undefined) pidfdKill(first)", ""),
+  namespace("launcher/sealed-run.ts", "if (first !== undefined) pidfdKill(first)", ""),
   processes("tree.ts", "if (tries === 20) kill(first)", ""),
 ]
 const noConflicts: readonly Edit[] = [
@@ -110,7 +110,7 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the filter against child processes",
-    edits: [namespace("premises.ts", "rulesFor({ children })", "rulesFor({ children: true })")],
+    edits: [namespace("launcher/premises.ts", "rulesFor({ children })", "rulesFor({ children: true })")],
     reddens: [
       "that forks is ended",
       "uses vfork",
@@ -261,15 +261,15 @@ export const controls: readonly Control[] = [
     name: "an environment built from nothing",
     edits: [
       bwrap('"--clearenv",', ""),
-      namespace("parked-process.ts", "env: {},", ""),
-      namespace("launcher.ts", "  process.env = {}\n", ""),
+      namespace("launcher/parked-process.ts", "env: {},", ""),
+      namespace("launcher/launcher.ts", "  process.env = {}\n", ""),
       namespace("launch.ts", "env: compiledIn(data), cwd", "cwd"),
     ],
     reddens: ["no environment in reach"],
   },
   {
     name: "closing inherited descriptors",
-    edits: [namespace("launcher.ts", "  closeOnExecFrom(3)\n", "")],
+    edits: [namespace("launcher/launcher.ts", "  closeOnExecFrom(3)\n", "")],
     reddens: ["no descriptor of the host is open"],
     leaky: true,
   },
@@ -277,7 +277,7 @@ export const controls: readonly Control[] = [
     name: "the masks over what the view denies",
     edits: [
       {
-        file: "sandbox/layers/view-place.ts",
+        file: "sandbox/layers/view/view-place.ts",
         find: 'if (entry.is === "hidden") cover(',
         replace: 'if (entry.is === "hidden" && false) cover(',
       },
@@ -287,14 +287,14 @@ export const controls: readonly Control[] = [
   {
     name: "folders built from what is allowed",
     edits: [
-      { file: "sandbox/layers/view-plan.ts", find: "build && !takesNew(folder, listed)", replace: "false" },
-      { file: "sandbox/layers/view.ts", find: "if (appeared !== undefined)", replace: "if (false)" },
+      { file: "sandbox/layers/view/view-plan.ts", find: "build && !takesNew(folder, listed)", replace: "false" },
+      { file: "sandbox/layers/view/view.ts", find: "if (appeared !== undefined)", replace: "if (false)" },
     ],
     reddens: ["made outside during the call does not show in a folder of which"],
   },
   {
     name: "the look for hidden files that appeared",
-    edits: [{ file: "sandbox/layers/view.ts", find: "if (appeared !== undefined)", replace: "if (false)" }],
+    edits: [{ file: "sandbox/layers/view/view.ts", find: "if (appeared !== undefined)", replace: "if (false)" }],
     reddens: ["made outside during the call in a folder that the call writes in"],
   },
   {
@@ -330,22 +330,22 @@ export const controls: readonly Control[] = [
   {
     name: "the limit on processes",
     edits: [
-      namespace("sealed-run.ts", "pids: limits.pids + 2", "pids: 4000"),
-      namespace("sealed-run.ts", "BigInt(limits.pids + 1)", "4000n"),
+      namespace("launcher/sealed-run.ts", "pids: limits.pids + 2", "pids: 4000"),
+      namespace("launcher/sealed-run.ts", "BigInt(limits.pids + 1)", "4000n"),
     ],
     reddens: ["a fork bomb stays below", "doubles and leaves its session", "a thread bomb"],
   },
   {
     name: "the limit on memory",
     edits: [
-      namespace("sealed-run.ts", "memoryBytes: limits.memoryBytes,", "memoryBytes: 2 ** 31,"),
-      namespace("sealed-run.ts", "[`ulimit -d ${Math.ceil(shape.limits.memoryBytes / 1024)}`]", "[]"),
+      namespace("launcher/sealed-run.ts", "memoryBytes: limits.memoryBytes,", "memoryBytes: 2 ** 31,"),
+      namespace("launcher/sealed-run.ts", "[`ulimit -d ${Math.ceil(shape.limits.memoryBytes / 1024)}`]", "[]"),
     ],
     reddens: ["one process does not get more memory"],
   },
   {
     name: "the limit on the memory of the tree",
-    edits: [namespace("sealed-run.ts", "memoryBytes: limits.memoryBytes,", "memoryBytes: 2 ** 31,")],
+    edits: [namespace("launcher/sealed-run.ts", "memoryBytes: limits.memoryBytes,", "memoryBytes: 2 ** 31,")],
     reddens: ["many processes together"],
     as: "root",
   },
@@ -359,7 +359,11 @@ export const controls: readonly Control[] = [
       ),
       layers("call-layers.ts", "budget.bytes - used.bytes < FULL_BELOW.bytes", "false"),
       layers("call-mounts.ts", "Math.min(bytes, memoryBytes)", "2 ** 29"),
-      namespace("sealed-run.ts", "ulimit -f ${Math.ceil(job.limits.diskBytes / ulimitBlock)}", "ulimit -f unlimited"),
+      namespace(
+        "launcher/sealed-run.ts",
+        "ulimit -f ${Math.ceil(job.limits.diskBytes / ulimitBlock)}",
+        "ulimit -f unlimited",
+      ),
     ],
     reddens: [
       "one big file in the workspace",
@@ -379,7 +383,7 @@ export const controls: readonly Control[] = [
     name: "memory as declared",
     edits: [
       namespace(
-        "sealed-run.ts",
+        "launcher/sealed-run.ts",
         "memoryBytes: limits.memoryBytes,",
         "memoryBytes: limits.memoryBytes + job.limits.diskBytes,",
       ),
@@ -401,7 +405,7 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the limit on open files",
-    edits: [namespace("sealed-run.ts", "ulimit -n ${shape.limits.openFiles}", "true")],
+    edits: [namespace("launcher/sealed-run.ts", "ulimit -n ${shape.limits.openFiles}", "true")],
     reddens: ["descriptors run out", "hard limits cannot be raised"],
   },
   {
@@ -445,13 +449,17 @@ export const controls: readonly Control[] = [
       ...noKill,
       bwrap('"--die-with-parent",', ""),
       bwrap('"--unshare-pid", ', ""),
-      namespace("sealed-run.ts", "await treeGone(parkedProcess, status.childPid)", "{ gone: true, cpuMs: undefined }"),
+      namespace(
+        "launcher/sealed-run.ts",
+        "await treeGone(parkedProcess, status.childPid)",
+        "{ gone: true, cpuMs: undefined }",
+      ),
     ],
     reddens: ["what orphans write after", "an orphan that keeps stdout open"],
   },
   {
     name: "the one byte that stops core handlers",
-    edits: [namespace("launcher.ts", "  prlimit(0, RLIMIT.CORE, 1n, 1n)\n", "")],
+    edits: [namespace("launcher/launcher.ts", "  prlimit(0, RLIMIT.CORE, 1n, 1n)\n", "")],
     reddens: ["a crash hands its memory"],
   },
   {
@@ -513,7 +521,7 @@ export const controls: readonly Control[] = [
   },
   {
     name: "keeping only declared state of the home",
-    edits: [layers("call-layers.ts", "txRoot: home.txRoot, patterns }", "txRoot: home.txRoot }")],
+    edits: [layers("sealed-layers.ts", "txRoot: home.txRoot, patterns }", "txRoot: home.txRoot }")],
     reddens: ["rc files beside declared driver state"],
   },
   {

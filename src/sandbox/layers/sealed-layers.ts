@@ -9,10 +9,10 @@ import type { OpenFolder } from "../folder.ts"
 import type { CommitResult } from "../terms.ts"
 import type { HoldAnswer, HoldRequest } from "./held.ts"
 import type { Layer } from "./overlay.ts"
-import { settle } from "./settling.ts"
-import type { ReadLayer } from "./settling-work.ts"
+import { settle } from "./settling/settling.ts"
+import type { ReadLayer } from "./settling/settling-work.ts"
 import type { LayerPlace } from "./store.ts"
-import { globFilter } from "./view.ts"
+import { globFilter } from "./view/view.ts"
 
 /** Unmounted and read; unjudged. */
 export interface SealedLayers {

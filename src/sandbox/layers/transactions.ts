@@ -7,7 +7,7 @@
 import { mayNeedRecovery, txRootOf } from "../effects/index.ts"
 import { type FolderIdentity, LockWaitEnded, openFolder, reopenFolder } from "../folder.ts"
 import type { HeldCommit, HeldCommitResult } from "./held.ts"
-import { settle } from "./settling.ts"
+import { settle } from "./settling/settling.ts"
 import type { LayerTransactions } from "./call-layers.ts"
 
 export class Transactions {

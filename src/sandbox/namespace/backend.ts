@@ -12,10 +12,10 @@ import { waitFor } from "../set-up.ts"
 import { LauncherEnded, LauncherGone } from "./conversation.ts"
 import { examineControls } from "./examine.ts"
 import { launch, type Launched } from "./launch.ts"
-import { LAUNCHER } from "./limits.ts"
+import { LAUNCHER } from "./launcher/limits.ts"
 import { letGo } from "./let-go.ts"
 import { Prepared } from "./prepared.ts"
-import type { PrepareAnswer, Refusal } from "./protocol.ts"
+import type { PrepareAnswer, Refusal } from "./launcher/protocol.ts"
 import { endedFix } from "./trouble.ts"
 
 export interface NamespaceBackendOptions {

@@ -5,8 +5,8 @@
  * so long that it hangs. While something is open it is asked for a sign of life, so a long run is not silence, and signs
  * are counted instead of timed, so that neither a busy host nor a suspended machine takes a live launcher for dead.
  */
-import { LAUNCHER } from "./limits.ts"
-import type { Answer, Request, RequestMessage } from "./protocol.ts"
+import { LAUNCHER } from "./launcher/limits.ts"
+import type { Answer, Request, RequestMessage } from "./launcher/protocol.ts"
 
 /** The launcher was gone before it could be asked: nothing of the request was done. */
 export class LauncherGone extends Error {}

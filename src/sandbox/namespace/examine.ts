@@ -1,10 +1,10 @@
 /** What `doctor` says of this backend: the facts of the machine, then the canaries. */
 import type { ControlReport, SandboxBackend } from "../backend.ts"
-import { examine } from "../examine.ts"
+import { examine } from "../doctor/examine.ts"
 import { groupsReport } from "../group-advice.ts"
 import { placeReport } from "../layers/prove-place.ts"
 import type { Launched } from "./launch.ts"
-import type { Refusal } from "./protocol.ts"
+import type { Refusal } from "./launcher/protocol.ts"
 
 export const examineControls = async (
   backend: SandboxBackend,

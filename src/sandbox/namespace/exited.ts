@@ -11,7 +11,7 @@ import { NO_WRITES, UNSEEN } from "../unsettled.ts"
 import { LauncherGone } from "./conversation.ts"
 import type { Launched } from "./launch.ts"
 import { letGo } from "./let-go.ts"
-import type { RunAnswer } from "./protocol.ts"
+import type { RunAnswer } from "./launcher/protocol.ts"
 
 export class Exited implements ExitedSandbox {
   readonly ok = true

@@ -17,14 +17,14 @@ import { openLayerStore } from "../layers/store.ts"
 import { holdUsers } from "../identities.ts"
 import { removeGroups } from "../process/cgroup.ts"
 import { Conversation, LauncherEnded, LauncherGone } from "./conversation.ts"
-import { LAUNCHER } from "./limits.ts"
+import { LAUNCHER } from "./launcher/limits.ts"
 import type { ListenerRole } from "../network/listeners.ts"
 import { mountBase } from "./mount-base.ts"
 import { onlyChildOf, processorTime, watchProgress } from "./progress.ts"
 import { makeRoomForGroups } from "../process/own-group.ts"
-import type { Answer, LauncherFacts, LauncherMessage, LauncherOptions, Refusal, Request } from "./protocol.ts"
-import { ownSession } from "./bwrap-arguments.ts"
-import { bwrapPath } from "./sealed-run.ts"
+import type { Answer, LauncherFacts, LauncherMessage, LauncherOptions, Refusal, Request } from "./launcher/protocol.ts"
+import { ownSession } from "./launcher/bwrap-arguments.ts"
+import { bwrapPath } from "./launcher/sealed-run.ts"
 import { killedTooSoon, launcherEnded, namespaceTrouble } from "./trouble.ts"
 
 export type Handle = Server | UdpSocket
@@ -83,7 +83,7 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
   const store = openLayerStore(data)
   const users = uid === 0 ? holdUsers() : undefined
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js"
-  const program = fileURLToPath(new URL(`./launcher.${extension}`, import.meta.url))
+  const program = fileURLToPath(new URL(`./launcher/launcher.${extension}`, import.meta.url))
   const listedAt = Date.now()
   const livePids = readdirSync("/proc").map(Number).filter(Number.isInteger)
   const options: LauncherOptions = {

@@ -14,7 +14,7 @@ import { cancelledWhile } from "../set-up.ts"
 import { workspaceOf } from "../workspace.ts"
 import type { Handle, Handles, Launched } from "./launch.ts"
 import { letGo } from "./let-go.ts"
-import type { PrepareAnswer } from "./protocol.ts"
+import type { PrepareAnswer } from "./launcher/protocol.ts"
 import { openStreams, type ProgramStreams, startRun } from "./running.ts"
 
 const channelOf = ({ network }: SandboxShape, handles: Handles): Channel | "none" => {

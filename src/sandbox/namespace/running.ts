@@ -14,8 +14,8 @@ import { LauncherEnded, LauncherGone } from "./conversation.ts"
 import { Exited } from "./exited.ts"
 import { openPipeStreams } from "../process/pipe-streams.ts"
 import type { Launched } from "./launch.ts"
-import { LAUNCHER } from "./limits.ts"
-import type { PrepareAnswer, Refusal, Request, RunAnswer } from "./protocol.ts"
+import { LAUNCHER } from "./launcher/limits.ts"
+import type { PrepareAnswer, Refusal, Request, RunAnswer } from "./launcher/protocol.ts"
 
 /** Our ends of the program's streams; the private ones where the sandbox was made with them. */
 export interface ProgramStreams {

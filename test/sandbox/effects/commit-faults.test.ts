@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { recoverWorkspace } from "../../../src/sandbox/effects/commit/recover.ts"
+import { recoverWorkspace } from "../../../src/sandbox/effects/commit/recovery/recover.ts"
 import { errorCode } from "../../../src/sandbox/effects/beneath.ts"
 import { readWriteSet } from "../../../src/sandbox/effects/read.ts"
 import { llistxattr, lsetxattr } from "../../../src/linux/syscalls.ts"

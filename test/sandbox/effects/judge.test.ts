@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { judgeInTurns, judgeWrites, type WritePolicy } from "../../../src/sandbox/effects/judge.ts"
-import { SENSITIVE } from "../../../src/sandbox/effects/sensitive-table.ts"
+import { judgeInTurns, judgeWrites, type WritePolicy } from "../../../src/sandbox/effects/judging/judge.ts"
+import { SENSITIVE } from "../../../src/sandbox/effects/judging/sensitive-table.ts"
 import type { Effect, EffectKind } from "../../../src/sandbox/effects/types.ts"
 
 const effectsOf = (lines: readonly string[]): Effect[] =>

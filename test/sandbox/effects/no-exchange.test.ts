@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it, vi } from "vitest"
-import { recoverWorkspace } from "../../../src/sandbox/effects/commit/recover.ts"
+import { recoverWorkspace } from "../../../src/sandbox/effects/commit/recovery/recover.ts"
 import type * as syscalls from "../../../src/linux/syscalls.ts"
 import { PlainLayers } from "./fixtures/plain-layer.ts"
 import { listTree } from "./fixtures/tree.ts"

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
 import { Conversation } from "../../../src/sandbox/namespace/conversation.ts"
 import { launch } from "../../../src/sandbox/namespace/launch.ts"
-import { LAUNCHER } from "../../../src/sandbox/namespace/limits.ts"
-import type { RequestMessage } from "../../../src/sandbox/namespace/protocol.ts"
+import { LAUNCHER } from "../../../src/sandbox/namespace/launcher/limits.ts"
+import type { RequestMessage } from "../../../src/sandbox/namespace/launcher/protocol.ts"
 import { shapeOf } from "../../../src/sandbox/profile.ts"
 import { descendants, profileOf, removeFolder, stillAlive, temporaryFolder, until } from "../../support/sealed.ts"
 

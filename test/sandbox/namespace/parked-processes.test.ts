@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { afterEach, expect, test } from "vitest"
 import { launch } from "../../../src/sandbox/namespace/launch.ts"
-import { type HandOver, ParkedProcesses } from "../../../src/sandbox/namespace/parked-processes.ts"
+import { type HandOver, ParkedProcesses } from "../../../src/sandbox/namespace/launcher/parked-processes.ts"
 import { usualRoles } from "../../../src/sandbox/network/listeners.ts"
 import { currentNetwork } from "../../../src/sandbox/network/netns.ts"
 import { findGroups } from "../../../src/sandbox/process/cgroup.ts"

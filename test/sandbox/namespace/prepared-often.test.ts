@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs"
 import { afterEach, beforeEach, expect, test } from "vitest"
 import type { SandboxBackend } from "../../../src/sandbox/backend.ts"
 import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
-import { PARKED } from "../../../src/sandbox/namespace/limits.ts"
+import { PARKED } from "../../../src/sandbox/namespace/launcher/limits.ts"
 import { shapeOf } from "../../../src/sandbox/profile.ts"
 import { commandOf, descendants, profileOf, removeFolder, temporaryFolder, until } from "../../support/sealed.ts"
 

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest"
 import type { SandboxBackend } from "../../../src/sandbox/backend.ts"
-import { examine } from "../../../src/sandbox/examine.ts"
+import { examine } from "../../../src/sandbox/doctor/examine.ts"
 import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
 import { removeFolder, temporaryFolder } from "../../support/sealed.ts"
 

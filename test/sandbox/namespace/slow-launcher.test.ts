@@ -2,8 +2,8 @@ import { Socket } from "node:net"
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
 import type { Launched } from "../../../src/sandbox/namespace/launch.ts"
 import { letGo } from "../../../src/sandbox/namespace/let-go.ts"
-import { LAUNCHER } from "../../../src/sandbox/namespace/limits.ts"
-import type { Answer, RunAnswer } from "../../../src/sandbox/namespace/protocol.ts"
+import { LAUNCHER } from "../../../src/sandbox/namespace/launcher/limits.ts"
+import type { Answer, RunAnswer } from "../../../src/sandbox/namespace/launcher/protocol.ts"
 import { startRun } from "../../../src/sandbox/namespace/running.ts"
 
 beforeEach(() => void vi.useFakeTimers())

@@ -4,7 +4,7 @@
  *
  * Guarantees: takes turns with other calls, and gives up after `judgeMs`: then no effect counts as declared.
  */
-import { judgeInTurns } from "../../../sandbox/effects/judge.ts"
+import { judgeInTurns } from "../../../sandbox/effects/judging/judge.ts"
 import type { Failure } from "../../failure.ts"
 import { hostLimits } from "../../limits.ts"
 import type { ReportedEffect } from "../../types.ts"

@@ -10,7 +10,7 @@ import { errorCode, lstatIn, openDir, withDir } from "../beneath.ts"
 import { baseOf, parentOf, parseName, toNative, type BytePath } from "../names.ts"
 import { unchangedBelow } from "./check.ts"
 import { type Identity, isFolder, isSame } from "./identity.ts"
-import type { Operation, Values } from "./journal.ts"
+import type { Operation, Values } from "./recovery/journal.ts"
 import { absolute, exchange, place, type Place } from "./moves.ts"
 import type { Staging } from "./staging.ts"
 

@@ -20,12 +20,12 @@ import {
 import { errorCode, namesIn } from "../beneath.ts"
 import { fromBuffer } from "../names.ts"
 import { openNameless } from "./baseline.ts"
-import { parsePlace, type StagedIn } from "./journal.ts"
+import { parsePlace, type StagedIn } from "./recovery/journal.ts"
 import { PLACE_BYTES } from "./limits.ts"
 import type { Place } from "./moves.ts"
-import { removeTree } from "./remove.ts"
+import { removeTree } from "./recovery/remove.ts"
 import { TOP_FOLDER, tellingAt } from "./told.ts"
-import { isOwnFolder, makePrivateFolder, openFolderIn, readOwnFile } from "./tx-root.ts"
+import { isOwnFolder, makePrivateFolder, openFolderIn, readOwnFile } from "./recovery/tx-root.ts"
 
 const AT_SYMLINK_FOLLOW = 0x400
 const SLOTS = "slots"

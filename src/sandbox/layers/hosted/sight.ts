@@ -7,7 +7,7 @@
  */
 import { coversTree, matches, matchesAbove, mayMatchBelow, type WorkspacePath } from "../../../manifest/values/globs.ts"
 import { type BytePath, displayName, isReserved } from "../../effects/names.ts"
-import { parsedGlobs, type View } from "../view-plan.ts"
+import { parsedGlobs, type View } from "../view/view-plan.ts"
 
 export interface Sight {
   /** a file or a link */

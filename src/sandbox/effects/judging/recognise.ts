@@ -6,9 +6,9 @@
  * deleted and one created file have the same content and no other does; both its ends are to be judged.
  * Empty files are never taken for renames.
  */
-import { DELETED_DIGEST_BYTES } from "./limits.ts"
-import type { BytePath } from "./names.ts"
-import type { Effect } from "./types.ts"
+import { DELETED_DIGEST_BYTES } from "../limits.ts"
+import type { BytePath } from "../names.ts"
+import type { Effect } from "../types.ts"
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 /** An effect while the layer is being read. */

@@ -1,10 +1,10 @@
 /** What settles a layer, as plain data that another thread of this process can work on: descriptors are the process's. */
-import { type Baseline, commitLayer, type Recovery, recoverWorkspace } from "../effects/index.ts"
-import type { WriteSet } from "../effects/types.ts"
-import type { XattrPrefix } from "../effects/xattrs.ts"
-import { type FolderIdentity, LockWaitEnded, OpenFolder } from "../folder.ts"
-import type { CommitResult } from "../terms.ts"
-import { globFilter } from "./view.ts"
+import { type Baseline, commitLayer, type Recovery, recoverWorkspace } from "../../effects/index.ts"
+import type { WriteSet } from "../../effects/types.ts"
+import type { XattrPrefix } from "../../effects/xattrs.ts"
+import { type FolderIdentity, LockWaitEnded, OpenFolder } from "../../folder.ts"
+import type { CommitResult } from "../../terms.ts"
+import { globFilter } from "../view/view.ts"
 import {
   commitHeld,
   type HeldCommit,
@@ -12,7 +12,7 @@ import {
   type HoldAnswer,
   holdLayer,
   type HoldRequest,
-} from "./held.ts"
+} from "../held.ts"
 
 /** A layer that was read, and the folder it was laid over, which whoever asks keeps open. */
 export interface ReadLayer {

@@ -7,9 +7,9 @@
  */
 import { chmodSync, closeSync, statSync } from "node:fs"
 import { randomUUID } from "node:crypto"
-import { AT_REMOVEDIR, renameat2, unlinkat } from "../../../linux/syscalls.ts"
-import { errorCode, namesIn, openDir } from "../beneath.ts"
-import { fromBuffer, toNative, type BytePath } from "../names.ts"
+import { AT_REMOVEDIR, renameat2, unlinkat } from "../../../../linux/syscalls.ts"
+import { errorCode, namesIn, openDir } from "../../beneath.ts"
+import { fromBuffer, toNative, type BytePath } from "../../names.ts"
 
 /** Folders held open at once; what lies deeper is brought up to the top first. */
 const DEEPEST = 32

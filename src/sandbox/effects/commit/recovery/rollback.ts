@@ -6,13 +6,13 @@
  * that program made it and reported; the entry that belongs there stays in the transaction's folder.
  */
 import { closeSync, type BigIntStats } from "node:fs"
-import { errorCode, lstatIn, openDir, withDir } from "../beneath.ts"
-import { baseOf, parentOf, parseName } from "../names.ts"
-import { setAttributes } from "./apply.ts"
-import { fingerprint, isFolder, isSame, type Identity } from "./identity.ts"
+import { errorCode, lstatIn, openDir, withDir } from "../../beneath.ts"
+import { baseOf, parentOf, parseName } from "../../names.ts"
+import { setAttributes } from "../apply.ts"
+import { fingerprint, isFolder, isSame, type Identity } from "../identity.ts"
 import type { Journal, Operation } from "./journal.ts"
-import { absolute, exchange, place, type Place } from "./moves.ts"
-import type { Staging } from "./staging.ts"
+import { absolute, exchange, place, type Place } from "../moves.ts"
+import type { Staging } from "../staging.ts"
 
 type Attributes = Extract<Operation, { kind: "attributes" }>
 const OWNER_ALL = 0o700

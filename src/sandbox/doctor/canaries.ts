@@ -4,7 +4,7 @@
  * Each prints one JSON line per attempt: `{"control": …, "held": true|false, "saw": …}`. They are the same for every
  * backend. Pure.
  */
-import { type SyscallName, syscallNumbers } from "./seccomp/rules.ts"
+import { type SyscallName, syscallNumbers } from "../seccomp/rules.ts"
 
 export interface Finding {
   readonly control: string

@@ -15,7 +15,7 @@ import {
   parseGlob,
   parseWorkspacePath,
   type WorkspacePath,
-} from "../../manifest/values/globs.ts"
+} from "../../../manifest/values/globs.ts"
 
 /** More mounts than this cost too much; folders are then kept, and hidden entries covered one by one. */
 const maxMounts = 512

@@ -7,10 +7,10 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { closeSync, fchownSync } from "node:fs"
 import type { Readable, Writable } from "node:stream"
-import { makePipe } from "../../linux/syscalls.ts"
-import type { Identity } from "../layers/overlay.ts"
-import type { Group, Groups } from "../process/cgroup.ts"
-import { createNetwork, type NetworkNamespace } from "../network/netns.ts"
+import { makePipe } from "../../../linux/syscalls.ts"
+import type { Identity } from "../../layers/overlay.ts"
+import type { Group, Groups } from "../../process/cgroup.ts"
+import { createNetwork, type NetworkNamespace } from "../../network/netns.ts"
 import type { StreamRole } from "./protocol.ts"
 
 /** Descriptors of the parked shell; the same numbers stay with bubblewrap. A shell can name those up to 9. */

@@ -7,7 +7,7 @@
  * Assumes: the folder's descriptor and the layer stay until the answer.
  */
 import { Worker } from "node:worker_threads"
-import { SETTLE } from "./limits.ts"
+import { SETTLE } from "../limits.ts"
 import type { FromThread, ToThread } from "./settling-thread.ts"
 import { doWork, type Settled, type Work } from "./settling-work.ts"
 

@@ -8,7 +8,7 @@
  * for: where a listed folder or one on the way to it belongs, inside `.git`, and by where it leads.
  * Assumes: paths as the write set reports them. Pure.
  */
-import { foldName, shortStem, stemOf } from "./fold-name.ts"
+import { foldName, shortStem, stemOf } from "../fold-name.ts"
 import { GIT_DATA, GIT_DETOURS, SENSITIVE } from "./sensitive-table.ts"
 
 /** Host state of our own: `.caisson`, `.caisson-tx`, … */

@@ -9,15 +9,15 @@
  */
 import { closeSync } from "node:fs"
 import { join } from "node:path"
-import { folderKey, openFolder, type OpenFolder } from "../../folder.ts"
-import { errorCode, lstatIn } from "../beneath.ts"
-import { fromBuffer } from "../names.ts"
+import { folderKey, openFolder, type OpenFolder } from "../../../folder.ts"
+import { errorCode, lstatIn } from "../../beneath.ts"
+import { fromBuffer } from "../../names.ts"
 import { JournalMalformed } from "./journal.ts"
-import { lockName, type LockOptions, withFolderLock } from "./lock.ts"
-import { beginSnapshot } from "./baseline.ts"
+import { lockName, type LockOptions, withFolderLock } from "../lock.ts"
+import { beginSnapshot } from "../baseline.ts"
 import { noteFinished, noteUndone } from "./notes.ts"
 import { rollBack } from "./rollback.ts"
-import { quarantine, Transaction, transactionsOf } from "./transaction.ts"
+import { quarantine, Transaction, transactionsOf } from "../transaction.ts"
 import { findTxRoot } from "./tx-root.ts"
 
 export interface Recovery {

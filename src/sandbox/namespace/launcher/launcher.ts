@@ -9,9 +9,9 @@
  */
 import type { Socket as UdpSocket } from "node:dgram"
 import type { Server } from "node:net"
-import { closeOnExecFrom, prlimit, RLIMIT, SyscallError } from "../../linux/syscalls.ts"
-import type { HeldCommit, HeldCommitResult } from "../layers/held.ts"
-import { settle } from "../layers/settling.ts"
+import { closeOnExecFrom, prlimit, RLIMIT, SyscallError } from "../../../linux/syscalls.ts"
+import type { HeldCommit, HeldCommitResult } from "../../layers/held.ts"
+import { settle } from "../../layers/settling/settling.ts"
 import type { Answer, LauncherMessage, LauncherOptions, RequestMessage } from "./protocol.ts"
 import { Sandboxes } from "./sandboxes.ts"
 

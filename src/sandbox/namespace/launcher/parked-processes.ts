@@ -6,9 +6,9 @@
  */
 import type { Socket as UdpSocket } from "node:dgram"
 import type { Server } from "node:net"
-import type { Lease, Users } from "../identities.ts"
-import { type ListenerRole, offerListeners, usualRoles } from "../network/listeners.ts"
-import type { Groups } from "../process/cgroup.ts"
+import type { Lease, Users } from "../../identities.ts"
+import { type ListenerRole, offerListeners, usualRoles } from "../../network/listeners.ts"
+import type { Groups } from "../../process/cgroup.ts"
 import { PARKED } from "./limits.ts"
 import { type ParkedProcess, parkProcess } from "./parked-process.ts"
 

@@ -4,9 +4,9 @@
  * Guarantees: `parseJournal` gives a journal whose every field is of its kind, or throws `JournalMalformed`: paths are
  * relative and made of plain names, slots are numbers of ours, attributes are ones that a commit may set.
  */
-import type { FolderIdentity } from "../../folder.ts"
-import { parseRelative } from "../names.ts"
-import type { Identity } from "./identity.ts"
+import type { FolderIdentity } from "../../../folder.ts"
+import { parseRelative } from "../../names.ts"
+import type { Identity } from "../identity.ts"
 
 export type Values = Readonly<Record<string, string>>
 /** Paths are in the lossless text form of `names.ts`; attribute values in base64. */

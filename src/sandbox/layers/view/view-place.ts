@@ -16,8 +16,8 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs"
-import type { Identity } from "./owner-maps.ts"
-import { MS, mount, openat2Below, openat2Beneath } from "../../linux/syscalls.ts"
+import type { Identity } from "../owner-maps.ts"
+import { MS, mount, openat2Below, openat2Beneath } from "../../../linux/syscalls.ts"
 import type { ShownEntry, ShownFolder } from "./view-plan.ts"
 
 const O_PATH = 0o10000000

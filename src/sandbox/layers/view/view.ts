@@ -9,11 +9,11 @@
  */
 import { closeSync, constants, existsSync, openSync, readdirSync } from "node:fs"
 import { dirname, basename, join } from "node:path"
-import { MNT_DETACH, openat2Beneath, umount } from "../../linux/syscalls.ts"
-import { matches, type WorkspacePath } from "../../manifest/values/globs.ts"
-import { isReserved } from "../effects/names.ts"
-import { makeFile, makeFolder } from "../exact-modes.ts"
-import { type Identity, LayerUnavailable } from "./overlay.ts"
+import { MNT_DETACH, openat2Beneath, umount } from "../../../linux/syscalls.ts"
+import { matches, type WorkspacePath } from "../../../manifest/values/globs.ts"
+import { isReserved } from "../../effects/names.ts"
+import { makeFile, makeFolder } from "../../exact-modes.ts"
+import { type Identity, LayerUnavailable } from "../overlay.ts"
 import { type Blanks, cover, Placing } from "./view-place.ts"
 import { builtPaths, coveredPaths, type ListedEntry, parsedGlobs, planView, type View } from "./view-plan.ts"
 

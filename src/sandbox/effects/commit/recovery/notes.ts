@@ -7,12 +7,12 @@
  * Assumes: the caller holds the folder's lock while noting. Notes lie in the folder of transactions.
  */
 import { closeSync } from "node:fs"
-import { unlinkat } from "../../../linux/syscalls.ts"
-import { lstatIn, namesIn } from "../beneath.ts"
-import { fromBuffer } from "../names.ts"
-import type { Baseline } from "./baseline.ts"
+import { unlinkat } from "../../../../linux/syscalls.ts"
+import { lstatIn, namesIn } from "../../beneath.ts"
+import { fromBuffer } from "../../names.ts"
+import type { Baseline } from "../baseline.ts"
 import { COMMIT_NAME } from "./journal.ts"
-import { writeDurably } from "./staging.ts"
+import { writeDurably } from "../staging.ts"
 import { findTxRoot, readOwnFile } from "./tx-root.ts"
 
 const FINISHED = "finished-"

@@ -7,11 +7,11 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, wr
 import { createServer, type Server } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { CollectedSandbox, ControlReport, Limits, SandboxBackend, SandboxProfile } from "./backend.ts"
+import type { CollectedSandbox, ControlReport, Limits, SandboxBackend, SandboxProfile } from "../backend.ts"
 import * as canaries from "./canaries.ts"
-import { runOnce } from "./collect.ts"
-import { delegate } from "./group-advice.ts"
-import { jobOf, shapeOf } from "./profile.ts"
+import { runOnce } from "../collect.ts"
+import { delegate } from "../group-advice.ts"
+import { jobOf, shapeOf } from "../profile.ts"
 
 const perl = "/usr/bin/perl"
 const mebibyte = 1024 * 1024

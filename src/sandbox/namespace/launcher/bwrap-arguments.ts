@@ -3,9 +3,9 @@
  *
  * Every namespace is named: `--unshare-all` would go on without one that the kernel refuses.
  */
-import type { Job } from "../backend.ts"
-import type { LayerPaths } from "../layers/call-mounts.ts"
-import type { Masks } from "../proc-masks.ts"
+import type { Job } from "../../backend.ts"
+import type { LayerPaths } from "../../layers/call-mounts.ts"
+import type { Masks } from "../../proc-masks.ts"
 
 export interface SandboxPaths extends LayerPaths {
   readonly root: string

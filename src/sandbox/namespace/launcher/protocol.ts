@@ -5,14 +5,14 @@
  * an id and get exactly one answer; `run` is told to have started before that. Listeners travel as handles in messages
  * of their own, before the answer that they belong to; the program's streams are named by descriptor, and opened there.
  */
-import type { CommitResult, Denial, Ending, ExitedSandbox, Job, SandboxShape } from "../backend.ts"
-import type { WriteSet } from "../effects/types.ts"
-import type { FolderIdentity } from "../folder.ts"
-import type { UserBlock } from "../identities.ts"
-import type { LayerTransactions } from "../layers/call-layers.ts"
-import type { HeldCommit, HeldCommitResult, HoldAnswer, HoldRequest } from "../layers/held.ts"
-import type { LayerPlace } from "../layers/store.ts"
-import type { ListenerRole } from "../network/listeners.ts"
+import type { CommitResult, Denial, Ending, ExitedSandbox, Job, SandboxShape } from "../../backend.ts"
+import type { WriteSet } from "../../effects/types.ts"
+import type { FolderIdentity } from "../../folder.ts"
+import type { UserBlock } from "../../identities.ts"
+import type { LayerTransactions } from "../../layers/call-layers.ts"
+import type { HeldCommit, HeldCommitResult, HoldAnswer, HoldRequest } from "../../layers/held.ts"
+import type { LayerPlace } from "../../layers/store.ts"
+import type { ListenerRole } from "../../network/listeners.ts"
 
 /** A job whose workspace was looked at. */
 interface AdmittedJob extends Job {

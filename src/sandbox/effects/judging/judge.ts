@@ -18,11 +18,11 @@ import {
   matchesAbove,
   parseGlob,
   parseWorkspacePath,
-} from "../../manifest/values/globs.ts"
-import { Breath } from "./breath.ts"
+} from "../../../manifest/values/globs.ts"
+import { Breath } from "../breath.ts"
 import { SensitivePaths, type Standing } from "./sensitive-paths.ts"
-import { leadsTo } from "./symlink-target.ts"
-import type { Effect, WriteSet } from "./types.ts"
+import { leadsTo } from "../symlink-target.ts"
+import type { Effect, WriteSet } from "../types.ts"
 
 export interface WritePolicy {
   /** scopes of the class workspace, as in `workspace:/notes/*` without the class */
