@@ -14,8 +14,8 @@ const entry = join(folder, "node_modules/@modelcontextprotocol/conformance/dist/
 
 const install = async (): Promise<string | undefined> => {
   if (existsSync(entry)) return undefined
-  mkdirSync(folder, { recursive: true })
   try {
+    mkdirSync(folder, { recursive: true })
     await run("npm", ["install", "--prefix", folder, "--ignore-scripts", "--no-save", "--no-audit", SUITE], {
       timeout: 120_000,
     })
