@@ -88,6 +88,8 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true })
 })
 
+const inHost = ["file.edit", "file.read", "file.write", "files.list", "text.search"]
+
 describe("the bundled catalogue", () => {
   test("loads without a single finding", () => {
     expect(host.diagnostics().filter((diagnostic) => diagnostic.file.startsWith(catalogue))).toEqual([])
@@ -122,4 +124,24 @@ describe("the bundled catalogue", () => {
     expect(envelope.denied).toEqual([])
     expect(envelope.receipt).toMatch(/^sha256:[0-9a-f]{64}$/)
   })
+
+  test("serves files in the host itself beside the programs, which stay the default", () => {
+    const served = [...tools.values()].filter(({ drivers }) => drivers.includes("caisson-files@1"))
+    expect(served.map(({ contract }) => contract.id).sort()).toEqual(inHost)
+  })
+
+  test.for(examples.filter(({ tool }) => inHost.includes(tool.id)))(
+    "$tool.id, in the host itself: $example.name",
+    async ({ tool: { id, file }, example }) => {
+      const workspace = join(scratch, "workspaces", `host-${id}-${example.name.replaceAll(" ", "-")}`)
+      furnish(id, file, workspace)
+      const envelope = await host.call(
+        { tool: id, input: example.input, workspace, driver: "caisson-files" },
+        { approved: true },
+      )
+      expect(envelope).toMatchObject({ ok: true, driver: "caisson-files@1", value: example.output })
+      const changes = (tools.get(id)?.contract.mutates ?? []).length > 0
+      expect(envelope.effects.map(({ declared, committed }) => declared && committed)).toEqual(changes ? [true] : [])
+    },
+  )
 })

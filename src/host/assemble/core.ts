@@ -133,6 +133,7 @@ export const openCore = async ({
     mayInstall: config.install.onDemand,
     runInModule,
     builtins,
+    builtinHosts: config.builtinHosts,
     interpreters: config.interpreters,
     talk: createTalk({ data, backend, reviewOf: reviews.of, closing }),
     machine: await thisMachine(data),

@@ -14,7 +14,7 @@ import type { EffectiveTimeout } from "../invoke/retry.ts"
 import type { Failure, Success } from "../failure.ts"
 import type { DriverKindModule, Elicit, KindCommand } from "../drivers/kind.ts"
 import type { Program } from "../drivers/program.ts"
-import type { BuiltinFunctions } from "../drivers/embedded/functions.ts"
+import type { FoundFunctions } from "../drivers/found-functions.ts"
 import type { FoundModule } from "../drivers/runner/found-module.ts"
 import type { SealedSecrets } from "./sealing/secrets.ts"
 import type { BoundSecret } from "../secrets/bind.ts"
@@ -91,7 +91,7 @@ export interface Routed extends Authorized {
   /** the module whose functions its kind calls */
   readonly module?: FoundModule
   /** functions of the program that embeds this host */
-  readonly builtins?: BuiltinFunctions
+  readonly builtins?: FoundFunctions
   /** frozen packages that its kind runs from */
   readonly layers?: readonly FrozenLayer[]
   /** packages that must be installed before anything else is known of it */

@@ -67,6 +67,7 @@ interface Settings {
     readonly wall_ms?: number
   }
   readonly interpreters?: { readonly node?: string; readonly python?: string }
+  readonly builtin_hosts?: readonly string[]
   readonly read_only_http?: OperatorConfig["readOnlyHttp"]
   readonly ceiling?: {
     readonly risk_level?: number
@@ -166,6 +167,7 @@ const configOf = (written: Settings, file: string, folder: string, report: Repor
     ...(env === undefined ? {} : { env: Object.freeze(env) }),
     install: installOf(written.install ?? {}, report),
     interpreters: parseMap({ ...written.interpreters }, path, "interpreters", report),
+    builtinHosts: Object.freeze(written.builtin_hosts ?? defaultConfig.builtinHosts),
     readOnlyHttp: written.read_only_http ?? defaultConfig.readOnlyHttp,
     ceiling: ceilingOf(written.ceiling ?? {}, report),
   })

@@ -66,6 +66,8 @@ export interface OperatorConfig {
   }
   /** absolute paths; absent: the host's own Node, and the system's Python */
   readonly interpreters: { readonly node?: string; readonly python?: string }
+  /** further names of this host, which drivers of kind builtin may give as `host_id` */
+  readonly builtinHosts: readonly string[]
   readonly readOnlyHttp: "enforce" | "report" | "off"
   /** what no tool, driver or action is registered beyond; a part that is absent is not bounded */
   readonly ceiling: {
@@ -103,6 +105,7 @@ export const defaultConfig: OperatorConfig = Object.freeze({
     wallMs: installLimits.wallMs.value,
   }),
   interpreters: Object.freeze({}),
+  builtinHosts: Object.freeze([]),
   readOnlyHttp: "report",
   ceiling: Object.freeze({}),
 })

@@ -22,6 +22,7 @@ export interface AvailabilityOptions extends Omit<VersionCheckOptions, "folders"
   readonly interpreters?: Surroundings["interpreters"]
   readonly talk: Talk
   readonly builtins?: Surroundings["builtins"]
+  readonly builtinHosts?: Surroundings["builtinHosts"]
   readonly folders?: readonly string[]
 }
 
@@ -45,6 +46,7 @@ export const createAvailability = ({
   interpreters = {},
   talk,
   builtins = new Map(),
+  builtinHosts = [],
   folders = systemFolders,
   ...checks
 }: AvailabilityOptions): AvailabilityChecker => {
@@ -56,6 +58,7 @@ export const createAvailability = ({
     interpreters,
     talk,
     builtins,
+    builtinHosts,
     versions: createVersionChecks({ ...checks, folders }),
     ...(checks.store === undefined ? {} : { remembered: checks.store }),
   }

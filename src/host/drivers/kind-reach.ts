@@ -22,12 +22,26 @@ export const identityOf = ({ body }: DriverContract): readonly unknown[] => {
   }
 }
 
+/** What a builtin sees and writes that says nothing of it; its contracts bound the rest. */
+const EVERYTHING = { read: ["**"], write: ["**"], deny: [] }
+
+const sandboxOf = ({ body }: DriverContract): CliSandbox | undefined => {
+  if (body.kind === "cli") return body.cli.sandbox
+  if (body.kind !== "builtin") return undefined
+  return {
+    fs: body.builtin.fs ?? EVERYTHING,
+    exec: { allow: false, spawn: [] },
+    env: { pass: [], set: {} },
+    tty: { required: false },
+  }
+}
+
 /** The driver's own narrowing for the tool counted. */
 export const reachFor = (
   driver: DriverContract,
   { cli }: Implementation,
 ): { readonly egress: readonly string[]; readonly sandbox?: CliSandbox } => {
-  const sandbox = cli?.sandbox ?? (driver.body.kind === "cli" ? driver.body.cli.sandbox : undefined)
+  const sandbox = cli?.sandbox ?? sandboxOf(driver)
   const egress = (cli?.egress ?? driver.egress).map((each) => each.text)
   return sandbox === undefined ? { egress } : { egress, sandbox }
 }

@@ -31,6 +31,7 @@ import type { Availability, CallOptions } from "../types.ts"
 import type { CliProgram } from "./cli/bind.ts"
 import type { Program } from "./program.ts"
 import type { BuiltinFunctions } from "./embedded/functions.ts"
+import type { FoundFunctions } from "./found-functions.ts"
 import type { FoundModule } from "./runner/found-module.ts"
 import type { RunInModule } from "./runner/run-in-module.ts"
 import type { VersionChecks, VersionStore } from "./version-check.ts"
@@ -54,8 +55,8 @@ export type DriverAvailability =
       readonly program?: Program
       /** the module whose functions it calls, and what runs it */
       readonly module?: FoundModule
-      /** functions of the program that embeds this host */
-      readonly builtins?: BuiltinFunctions
+      /** functions of the host, or of the program that embeds it, by tool */
+      readonly builtins?: FoundFunctions
       /** packages that it runs from, for its kind to mount */
       readonly layers?: readonly FrozenLayer[]
       /** not installed yet, and the operator lets calls install: the call that chooses it does, and asks again */
@@ -76,6 +77,8 @@ export interface Surroundings {
   readonly interpreters: OperatorConfig["interpreters"]
   /** functions of the program that embeds this host, by the name that manifests have for them */
   readonly builtins: BuiltinFunctions
+  /** further names of this host, by the operator */
+  readonly builtinHosts: OperatorConfig["builtinHosts"]
   readonly talk: Talk
   /** short words that outlive the process, by hex digests of what they were found for */
   readonly remembered?: VersionStore
@@ -109,7 +112,7 @@ export interface KindCall {
   readonly program?: Program
   readonly layers?: readonly FrozenLayer[]
   readonly module?: FoundModule
-  readonly builtins?: BuiltinFunctions
+  readonly builtins?: FoundFunctions
 }
 
 /** What must be in the sandbox, in the manifest's own words; never more than the driver declares for this tool. */

@@ -1,9 +1,9 @@
 /** The kinds of drivers that this host runs. */
 import { declaredKind } from "../../manifest/kinds/body.ts"
 import type { DriverBody, DriverContract } from "../../manifest/types.ts"
+import { builtinKind } from "./builtin/kind.ts"
 import { cliKind } from "./cli/kind.ts"
 import { codeKind } from "./code/kind.ts"
-import { embeddedKind } from "./embedded/kind.ts"
 import { httpKind } from "./http/kind.ts"
 import { sdkKind } from "./sdk/kind.ts"
 import type { DriverAvailability, DriverKindModule } from "./kind.ts"
@@ -14,7 +14,7 @@ const kinds: Readonly<Record<DriverBody["kind"], DriverKindModule | undefined>> 
   http: httpKind,
   sdk: sdkKind,
   mcp: mcpKind,
-  builtin: embeddedKind,
+  builtin: builtinKind,
   /** `execute` is all that such a driver has */
   code: undefined,
 }

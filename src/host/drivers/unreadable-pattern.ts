@@ -6,7 +6,7 @@ import { sealPaths } from "./paths.ts"
 
 export const unreadablePattern = (
   { auth, source }: DriverContract,
-  sandboxes: readonly CliSandbox[],
+  sandboxes: readonly Pick<CliSandbox, "fs">[],
 ): Unenforceable | undefined => {
   for (const sandbox of sandboxes) {
     const { read, write, deny, keep } = sealPaths(sandbox.fs, auth?.state.paths ?? [])

@@ -2,7 +2,7 @@
 import type { Context } from "../values/context.ts"
 import type { EgressEntry } from "../values/egress-entry.ts"
 import type { DriverKind, JsonObject } from "../base-types.ts"
-import { type BuiltinCall, checkBuiltin, readBuiltinCall } from "./builtin.ts"
+import { type BuiltinCall, type BuiltinSpec, readBuiltin, readBuiltinCall } from "./builtin.ts"
 import { type CliCall, type CliSpec, readCli, readCliCall } from "./cli.ts"
 import { type HttpCall, type HttpSpec, readHttp, readHttpCall } from "./http.ts"
 import { type McpCall, type McpSpec, readMcp, readMcpCall } from "./mcp.ts"
@@ -13,7 +13,7 @@ export type DriverBody =
   | { readonly kind: "http"; readonly http: HttpSpec }
   | { readonly kind: "mcp"; readonly mcp: McpSpec }
   | { readonly kind: "sdk"; readonly sdk: SdkSpec }
-  | { readonly kind: "builtin" }
+  | { readonly kind: "builtin"; readonly builtin: BuiltinSpec }
   /** run by functions of its own, of whatever kind it calls itself */
   | { readonly kind: "code"; readonly as: DriverKind }
 
@@ -41,8 +41,7 @@ export function readBody(
     case "sdk":
       return { kind, sdk: readSdk(front, context) }
     case "builtin":
-      checkBuiltin(front, context.report)
-      return { kind }
+      return { kind, builtin: readBuiltin(front, context.report) }
   }
 }
 

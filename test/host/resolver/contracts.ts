@@ -103,7 +103,7 @@ export const bodyOf = (kind: DriverKind, bin = "prog"): DriverBody => {
     case "sdk":
       return { kind, sdk: { packageManager: "npm", package: bin, importStyle: "esm" } }
     case "builtin":
-      return { kind }
+      return { kind, builtin: {} }
   }
 }
 

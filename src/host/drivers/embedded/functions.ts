@@ -5,6 +5,7 @@
  * Guarantees: read once, when the host is made; only functions, under names that a manifest can have.
  */
 import type { BuiltinFunction } from "../../builtin-function.ts"
+import { isOwn } from "../builtin/kind.ts"
 import { HostStartError } from "../../start-error.ts"
 
 export type BuiltinFunctions = ReadonlyMap<string, BuiltinFunction>
@@ -18,6 +19,7 @@ export const readBuiltins = (given: unknown = {}): BuiltinFunctions => {
   const entries = Object.entries(given).map(([name, run]: [string, unknown]): [string, BuiltinFunction] => {
     if (!NAME.test(name))
       throw bad(`the builtin ${JSON.stringify(name.slice(0, 60))} has a name that no manifest can have`)
+    if (isOwn(name)) throw bad(`the builtin \`${name}\` is the host's own`)
     if (typeof run !== "function") throw bad(`the builtin \`${name}\` is no function`)
     return [name, run as BuiltinFunction]
   })
