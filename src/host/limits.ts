@@ -100,6 +100,11 @@ export const hostLimits = Object.freeze({
     3600 * 1000,
     "a request without an answer: timeout; a call's own time ends before",
   ),
+  mcpRetryMs: limit(
+    "an MCP server's talk",
+    100,
+    "a connection that broke is made again after it, and after twice as long each time",
+  ),
   mcpMessageChars: limit("an MCP server's talk", 1_000, "the rest of its words in an error is left out"),
   mcpUriChars: limit("an MCP server's talk", 4_096, "a longer address of a resource: output_parse_failed"),
   offerBytes: limit("the store", MiB / 4, "a longer offer is remembered by its digest alone"),

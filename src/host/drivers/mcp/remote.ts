@@ -2,8 +2,10 @@
  * A call of a server that runs elsewhere, over streamable HTTP or the older `sse`.
  *
  * Guarantees: all of it goes through the call's outlet; a session that the server opened is closed again when the call has
- * its answer. What holds for a server that is started here holds here: it is asked what it is before the tool is called.
+ * its answer. Before the server has said what it is nothing was asked of it, so that a connection that broke is made again,
+ * as often as the driver's `max_retries` says. What holds for a server that is started here holds here: it is asked what it is before the tool is called.
  */
+import { setTimeout as pause } from "node:timers/promises"
 import type { JsonObject, McpSpec } from "../../../manifest/types.ts"
 import type { Failure, Success } from "../../failure.ts"
 import { hostLimits } from "../../limits.ts"
@@ -33,7 +35,7 @@ const quietly = async (work: Promise<void>, ms: number): Promise<void> => {
   clearTimeout(timer)
 }
 
-export const callRemote = async (
+const callOnce = async (
   desk: Desk,
   url: string,
   spec: McpSpec,
@@ -45,4 +47,22 @@ export const callRemote = async (
   const { transport, leave } = await wayTo(address, spec, outlet)
   const end = { trouble: outlet.failure, leave: () => quietly(leave(), hostLimits.lastWordMs.value) }
   return callOver(transport, desk, spec, binding, values, end)
+}
+
+const isBroken = (outcome: Success | Failure): boolean =>
+  !outcome.ok && outcome.code === "upstream_error" && outcome.details["during"] === "connect"
+
+export const callRemote = async (
+  desk: Desk,
+  url: string,
+  spec: McpSpec,
+  binding: Binding,
+  values: JsonObject,
+): Promise<Success | Failure> => {
+  const most = spec.connection.maxRetries ?? 0
+  for (let tried = 0; ; tried += 1) {
+    const outcome = await callOnce(desk, url, spec, binding, values)
+    if (!isBroken(outcome) || tried >= most || desk.signal.aborted) return outcome
+    await pause(hostLimits.mcpRetryMs.value * 2 ** tried, undefined, { signal: desk.signal }).catch(() => undefined)
+  }
 }

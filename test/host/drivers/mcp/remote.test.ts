@@ -32,10 +32,13 @@ const send = (response: ServerResponse, id: Message["id"], result: object): void
   response.end(JSON.stringify({ jsonrpc: "2.0", id, result: { resultType: "complete", ...result } }))
 }
 
-/** A server of the newer era; `call` answers the call of its tool. */
-const streamable = (call: Reply, tls: { key: string; cert: string } = { key: String(key), cert: String(cert) }) => {
+/** A server of the newer era; `call` answers the call of its tool. The first `broken` requests are broken off. */
+const streamable = (call: Reply, tls = { key: String(key), cert: String(cert) }, broken = 0) => {
   let made: Service | undefined
+  let left = broken
   const answer = (response: ServerResponse): void => {
+    left -= 1
+    if (left >= 0) return void response.destroy()
     const message = JSON.parse(made?.bodies.at(-1) ?? "{}") as Message
     const cached = { ttlMs: 0, cacheScope: "private" }
     if (message.method === "server/discover")
@@ -54,13 +57,14 @@ interface Asked {
   readonly egress?: readonly string[]
   readonly review?: Review
   readonly signal?: AbortSignal
+  readonly more?: string
 }
 
-const ask = async ({ port, transport = "http", path = "/mcp", egress, review, signal }: Asked) => {
+const ask = async ({ more = "", port, transport = "http", path = "/mcp", egress, review, signal }: Asked) => {
   const driver = asDriver(
     load(
       "DRIVER.md",
-      `name: x\nid: far\ndescription: d\nversion: 1.0.0\nkind: mcp\nserver: { kind: remote, url: "https://mcp.test${path}" }\ntransport: ${transport}\nnetwork: { egress: ["mcp.test"] }\nimplements: [{ tool: t.one, version: ^1.0.0, metadata: { mcp: { tool_name: do } } }]`,
+      `name: x\nid: far\ndescription: d\nversion: 1.0.0\nkind: mcp\nserver: { kind: remote, url: "https://mcp.test${path}" }\ntransport: ${transport}\n${more}network: { egress: ["mcp.test"] }\nimplements: [{ tool: t.one, version: ^1.0.0, metadata: { mcp: { tool_name: do } } }]`,
       "strict",
     ),
   )
@@ -142,6 +146,17 @@ describe("a server over streamable HTTP", () => {
     const { outcome, denied } = await ask(service)
     expect(outcome).toMatchObject({ ok: false })
     expect(denied).toEqual([])
+  })
+  it("that breaks off before it has said what it is is asked again, as often as its driver says", async () => {
+    await using service = await streamable(done, undefined, 2)
+    expect((await ask({ ...service, more: "connection_options: { max_retries: 1 }\n" })).outcome).toMatchObject({
+      ok: false,
+      details: { during: "connect" },
+    })
+    await using other = await streamable(done, undefined, 2)
+    expect((await ask({ ...other, more: "connection_options: { max_retries: 2 }\n" })).outcome).toMatchObject({
+      ok: true,
+    })
   })
   it("that breaks off is told, and a call that nobody waits for is over", async () => {
     await using broken = await streamable((_message, response) => response.destroy())
