@@ -235,7 +235,7 @@ describe("listings", () => {
   test("tools and drivers are JSON on a pipe, with availability", async () => {
     const tools = JSON.parse((await run(["tools"])).stdout) as { id: string; availability: { available: boolean } }[]
     expect(tools.find((tool) => tool.id === "file.read")).toMatchObject({
-      drivers: ["cat@1"],
+      drivers: ["caisson-files@1", "cat@1"],
       availability: { available: true },
     })
     const drivers = JSON.parse((await run(["drivers"])).stdout) as { id: string }[]
@@ -314,8 +314,11 @@ describe("listings", () => {
     const { code, stdout } = await run(["why", "file.read", "-i", '{"path": "a"}'])
     expect(code).toBe(0)
     expect(JSON.parse(stdout)).toMatchObject({
-      selected: expect.stringContaining("cat"),
-      rows: [expect.objectContaining({ phase: "selected" })],
+      selected: "cat@1",
+      rows: expect.arrayContaining([
+        expect.objectContaining({ driver: "cat@1", phase: "selected" }),
+        expect.objectContaining({ driver: "caisson-files@1", phase: expect.stringMatching(/\S/) }),
+      ]),
       profile: { network: "none" },
     })
   })

@@ -116,10 +116,10 @@ interface Told {
   readonly shown: readonly string[]
 }
 
-/** One attempt, as the host would make it. */
 const noFile = async () => ({ ok: false, fault: "hidden" }) as const
 export const noFiles: Desk["layer"] = { read: noFile, stat: noFile, list: noFile, write: noFile }
 
+/** One attempt, as the host would make it. */
 export const ask = async (asked: Asked): Promise<Told> => {
   const { call, rules } = callOf(asked)
   if (rules.length > 0) throw new Error(rules.join(", "))
