@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process"
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { afterAll, expect, it } from "vitest"
+import { shownFolder } from "../support/shown-folder.ts"
 import { testNeeding } from "../support/needing.ts"
 import { removeFolder } from "../support/remove-folder.ts"
 import { layerOf, npm, openInstallCore, openInstallWorld, pip } from "./install-world.ts"
@@ -74,17 +75,11 @@ it("a wheel and what it needs are installed, a source archive never is", async (
   })
 })
 
-/** Outside of what a sandbox has of its own: /tmp would not do. */
-const environment = ((): { readonly folder?: string; readonly missing?: string } => {
-  try {
-    const folder = mkdtempSync(join(import.meta.dirname, "../../node_modules/.venv-"))
-    // Root's builds run as a user that owns nothing.
-    chmodSync(folder, 0o755)
-    const made = spawnSync("/usr/bin/python3", ["-m", "venv", folder])
-    return made.status === 0 ? { folder } : { folder, missing: "no virtual environments: apt-get install python3-venv" }
-  } catch {
-    return { missing: "the packages' folder cannot be written: run the suite as the user that owns it" }
-  }
+const environment = ((): ReturnType<typeof shownFolder> => {
+  const { folder, missing } = shownFolder("venv")
+  if (folder === undefined) return { ...(missing === undefined ? {} : { missing }) }
+  const made = spawnSync("/usr/bin/python3", ["-m", "venv", folder])
+  return made.status === 0 ? { folder } : { folder, missing: "no virtual environments: apt-get install python3-venv" }
 })()
 afterAll(() => {
   if (environment.folder !== undefined) removeFolder(environment.folder)

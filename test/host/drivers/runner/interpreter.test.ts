@@ -10,7 +10,9 @@ import {
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterEach, beforeEach, describe, expect, it } from "vitest"
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest"
+import { testNeeding } from "../../../support/needing.ts"
+import { shownFolder } from "../../../support/shown-folder.ts"
 import { findInterpreter } from "../../../../src/host/drivers/runner/interpreter.ts"
 
 let folder = ""
@@ -18,6 +20,11 @@ beforeEach(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), "caisson-interpreter-")))
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const elsewhere = shownFolder("interpreter")
+afterAll(() => {
+  if (elsewhere.folder !== undefined) rmSync(elsewhere.folder, { recursive: true, force: true })
+})
 
 const config = { interpreters: {} }
 const find = (language: "node" | "python") => findInterpreter(language, [{ folder, inside: "/opt/driver" }], config)
@@ -34,9 +41,15 @@ describe("the interpreter of a module", () => {
       interpreter: { inside: expect.stringContaining("python3") as string },
     })
   })
-  it("is the operator's where that names one", () => {
-    const named = join(folder, "bin/python3")
+  it("is not the operator's where a sandbox has something of its own in its place", () => {
     put("bin/python3", (at) => copyFileSync("/usr/bin/env", at))
+    const hidden = findInterpreter("python", [], { interpreters: { python: join(folder, "bin/python3") } })
+    expect(hidden).toMatchObject({ ok: false })
+  })
+  testNeeding("is the operator's where that names one", elsewhere.missing, () => {
+    const named = join(elsewhere.folder as string, "bin/python3")
+    mkdirSync(join(named, ".."))
+    copyFileSync("/usr/bin/env", named)
     expect(findInterpreter("python", [], { interpreters: { python: named } })).toMatchObject({
       ok: true,
       interpreter: { inside: named },
