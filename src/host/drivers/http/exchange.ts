@@ -17,6 +17,9 @@ import type { Answer, Desk } from "../kind.ts"
 import { maxHeadBytes, maxInterim } from "./limits.ts"
 import type { HttpRequest } from "./request.ts"
 
+/** As it goes over the wire. */
+type Sent = Omit<HttpRequest, "own">
+
 const undici = onDemand<typeof Undici>("undici")
 
 export interface Origin {
@@ -121,7 +124,7 @@ const secured = (raw: Duplex, { host }: Origin, signal: AbortSignal): Promise<An
 const connected = async (
   desk: Desk,
   origin: Origin,
-  request: HttpRequest,
+  request: Sent,
 ): Promise<Answer<{ socket: Duplex; report?: string }>> => {
   const { method, path, headers } = request
   const { host, port, secure } = origin
@@ -135,7 +138,7 @@ const connected = async (
   return { ok: true, value: { socket: socket.value, ...(report === undefined ? {} : { report }) } }
 }
 
-export const exchange = async (desk: Desk, origin: Origin, request: HttpRequest): Promise<Answer<HttpAnswer>> => {
+export const exchange = async (desk: Desk, origin: Origin, request: Sent): Promise<Answer<HttpAnswer>> => {
   const made = await connected(desk, origin, request)
   if (!made.ok) return made
   const { socket, report } = made.value

@@ -18,7 +18,6 @@ export interface Hop {
 }
 
 const CODES = new Set([301, 302, 303, 307, 308])
-const OWN = new Set(["accept", "accept-encoding", "user-agent"])
 const OF_BODY = new Set(["content-type", "content-encoding", "content-language"])
 
 const refused = (why: string): Answer<never> => ({
@@ -62,17 +61,15 @@ export const redirected = (
   if (!becomesGet && (!isSame || answer.status < 307))
     return refused(`a ${request.method} request is not repeated elsewhere`)
   const path = `${url.pathname}${url.search}`
-  const headers = request.headers.filter(
-    ([name]) => (isSame || OWN.has(name)) && (isGet || !becomesGet || !OF_BODY.has(name)),
-  )
-  const { body } = request
+  const { own, body } = request
+  const headers = isSame ? request.headers.filter(([name]) => isGet || !becomesGet || !OF_BODY.has(name)) : own
   return {
     ok: true,
     value: {
       origin: next,
       request: becomesGet
-        ? { method: "GET", path, headers }
-        : { method: request.method, path, headers, ...(body === undefined ? {} : { body }) },
+        ? { method: "GET", path, headers, own }
+        : { method: request.method, path, headers, own, ...(body === undefined ? {} : { body }) },
     },
   }
 }

@@ -21,6 +21,8 @@ export interface HttpRequest {
   /** with its query */
   readonly path: string
   readonly headers: readonly HeaderLine[]
+  /** those that the host writes where the driver does not: all that another origin is sent */
+  readonly own: readonly HeaderLine[]
   readonly body?: Buffer
 }
 
@@ -165,17 +167,18 @@ export const requestOf = (source: RequestSource, values: TreeValues): Answer<Htt
   if (!bearer.ok) return bearer
   const body = bodyOf(source, values)
   if (!body.ok) return body
-  const own: readonly (HeaderLine | undefined)[] = [
+  const own: readonly HeaderLine[] = [
     ["accept", call.streaming === undefined ? "application/json" : accepted[call.streaming.transport]],
     ["accept-encoding", "gzip, deflate, br"],
     ["user-agent", "caisson"],
-    body.value === undefined ? undefined : ["content-type", "application/json"],
   ]
+  const unwritten: readonly HeaderLine[] =
+    body.value === undefined ? own : [...own, ["content-type", "application/json"]]
   const keyed = call.idempotencyKeyHeader
   const headers = [
     ...written.value.filter(([name]) => name !== keyed),
     ...bearer.value,
-    ...own.flatMap((line) => (line === undefined || written.value.some(([name]) => name === line[0]) ? [] : [line])),
+    ...unwritten.filter(([name]) => !written.value.some(([other]) => other === name)),
     ...(keyed === undefined || idempotencyKey === undefined ? [] : [[keyed, idempotencyKey] as const]),
   ]
   return {
@@ -184,6 +187,7 @@ export const requestOf = (source: RequestSource, values: TreeValues): Answer<Htt
       method: call.method,
       path: path.value,
       headers,
+      own,
       ...(body.value === undefined ? {} : { body: body.value }),
     },
   }

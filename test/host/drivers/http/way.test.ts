@@ -117,6 +117,31 @@ describe("a redirect", () => {
     expect(Object.keys(headers).sort()).toEqual(["accept", "accept-encoding", "connection", "host", "user-agent"])
   })
 
+  it("to another origin carries the host's own words in headers that the driver wrote in their place", async () => {
+    await using other = await serve(json("there"))
+    await using service = await to("http://other.test:8080/z")
+    const { outcome } = await ask({
+      port: service.port,
+      http: `${GET}, headers: { User-Agent: "me \${secrets.KEY}", Accept: "\${input.note}", Accept-Encoding: "\${input.note}" }`,
+      input: { note: "the caller's" },
+      secrets: { KEY },
+      more: 'network: { egress: ["api.test:80", "other.test:8080"] }',
+      proxy: {
+        services: {
+          "api.test": { address: "127.0.0.1", port: service.port },
+          "other.test": { address: "127.0.0.1", port: other.port },
+        },
+      },
+    })
+    expect(outcome).toMatchObject({ value: "there" })
+    expect(service.requests[0]?.headers).toMatchObject({ "user-agent": `me ${KEY}`, accept: "the caller's" })
+    expect(other.requests[0]?.headers).toMatchObject({
+      "user-agent": "caisson",
+      accept: "application/json",
+      "accept-encoding": "gzip, deflate, br",
+    })
+  })
+
   it.each([
     ["https://evil.test/", "host_not_allowed evil.test:443"],
     ["http://127.0.0.1:9/", "loopback 127.0.0.1:9"],
