@@ -1,7 +1,7 @@
 /** Routes that follow what health checks find, with real services and a real sandbox. */
 import { once } from "node:events"
 import { mkdirSync, writeFileSync } from "node:fs"
-import { createServer, type Server } from "node:http"
+import { createServer, type IncomingMessage, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -114,5 +114,49 @@ describe("a driver whose health check fails", () => {
     await using world = await openWorld(service(), { manifests: [manifestsOf("outside", greeters)] })
     expect(await world.call("health.greet", {})).toMatchObject({ ok: true, driver: "dear@1" })
     expect(heard).toBe(0)
+  })
+})
+
+describe("a driver of a folder that nobody vouches for", () => {
+  const greeters: readonly Greeter[] = [
+    {
+      id: "stranger",
+      cost: 1,
+      egress: `'svc.test'`,
+      health: "{ method: http, http: { method: POST, url: 'http://svc.test/deploy' } }",
+    },
+    { id: "dear", cost: 5, health: "{ method: noop }" },
+  ]
+  const heardBy = async (act: () => Promise<unknown>): Promise<readonly string[]> => {
+    const heard: string[] = []
+    const hear = ({ method = "", url = "" }: IncomingMessage): void => void heard.push(`${method} ${url}`)
+    server.on("request", hear)
+    await act()
+    server.off("request", hear)
+    return heard
+  }
+  it("is not asked about by who only looks: a listing, or why", async () => {
+    status = 200
+    await using world = await openWorld(service(), { manifests: [manifestsOf("listed", greeters)] })
+    const { host, workspace } = world
+    expect(
+      await heardBy(async () => {
+        await host.tools()
+        await host.drivers()
+        await host.why({ tool: "health.greet", input: {}, workspace })
+      }),
+    ).toEqual([])
+    expect(await heardBy(() => world.call("health.greet", {}))).toEqual(["POST /deploy"])
+  })
+  it("is not asked about for a call that it could not serve", async () => {
+    await using world = await openWorld(service(), { manifests: [manifestsOf("pinned", greeters)] })
+    expect(await heardBy(() => world.call("health.greet", {}, { driver: "dear" }))).toEqual([])
+  })
+  it("sends nothing but what reads where the operator enforces that", async () => {
+    const config = `read_only_http: enforce\n${service()}`
+    await using world = await openWorld(config, { manifests: [manifestsOf("enforced", greeters)] })
+    expect(
+      await heardBy(async () => expect(await world.call("health.greet", {})).toMatchObject({ driver: "dear@1" })),
+    ).toEqual([])
   })
 })

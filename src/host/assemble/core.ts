@@ -177,7 +177,7 @@ export const openCore = async ({
       return located.ok ? located.program : undefined
     },
     runInModule,
-    health: (drivers) => health.of(drivers),
+    health: health.of,
     installs,
     vault: openFileVault(data),
     inUse: inUseBy([catalogue, ...config.manifests, ...manifests, ...modulesOf(defined)]),

@@ -58,8 +58,11 @@ export interface HostCore {
   findProgram(name: string): Program | undefined
   /** one function of a driver's own module, without network, secrets or workspace */
   readonly runInModule: RunInModule
-  /** how drivers that are there fare, checked again where that is stale */
-  health(drivers: readonly Checkable[]): Promise<ReadonlyMap<string, HealthStatus>>
+  /** how drivers that are there fare, checked again where that is stale and they may be asked about */
+  health(
+    drivers: readonly Checkable[],
+    mayAsk?: (driver: RegisteredDriver) => boolean,
+  ): Promise<ReadonlyMap<string, HealthStatus>>
   /** started at first need */
   backend(): Promise<SandboxBackend>
   /** for calls that have no sandbox; loaded at first need */

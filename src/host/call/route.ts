@@ -12,7 +12,8 @@ import { brokenManifest } from "../registry/broken.ts"
 import { hostLimits } from "../limits.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import { resolve } from "../resolver/resolve.ts"
-import type { Resolution, RoutePolicy } from "../resolver/types.ts"
+import type { Resolution, ResolveInput, RoutePolicy } from "../resolver/types.ts"
+import type { RoutePhase } from "../types.ts"
 import type { HostCore } from "./core.ts"
 import { unenforceable } from "./sealing/enforceable.ts"
 import { authStates, lackedBy, loginDetails } from "./sign-in.ts"
@@ -77,6 +78,9 @@ const brokenDriver = ({ registry }: HostCore, call: Asked, resolution: Resolutio
 type Asked = Pick<Authorized, "tool" | "input" | "context" | "pin" | "regions" | "anyInput" | "caller"> &
   Partial<Pick<Authorized, "folder" | "user">>
 
+/** A driver that the call does not come to is not asked about for it. */
+const couldServe = (phase: RoutePhase): boolean => phase === "selected" || phase === "rank"
+
 interface Routing {
   readonly resolution: Resolution
   readonly broken?: Failure
@@ -87,6 +91,8 @@ export const findRoute = async (
   core: HostCore,
   call: Asked,
   drivers: readonly RegisteredDriver[] = core.registry.driversFor(call.tool),
+  /** nothing is to be run: strangers' services hear nothing of that */
+  onlyLooks = false,
 ): Promise<Routing> => {
   const availability = new Map(
     await Promise.all(drivers.map(async (driver) => [driver.key, await availabilityOf(core, driver)] as const)),
@@ -96,7 +102,7 @@ export const findRoute = async (
     return found?.available === true ? [{ driver, found }] : []
   })
   const lacks = await lackedBy(core, call, drivers)
-  const resolution = resolve({
+  const asked: ResolveInput = {
     tool: call.tool,
     drivers,
     call: {
@@ -108,10 +114,13 @@ export const findRoute = async (
     },
     policy: policyOf(core),
     availability,
-    health: await core.health(there),
+    health: new Map(),
     auth: authStates(drivers, lacks),
     now: Date.now(),
-  })
+  }
+  const serving = new Set(resolve(asked).rows.flatMap(({ phase, driver }) => (couldServe(phase) ? [driver] : [])))
+  const mayAsk = ({ key, vouched }: RegisteredDriver): boolean => serving.has(key) && (vouched || !onlyLooks)
+  const resolution = resolve({ ...asked, health: await core.health(there, mayAsk), now: Date.now() })
   const broken = brokenDriver(core, call, resolution) ?? (resolution.ok ? undefined : lacks.fault)
   return { resolution, availability, ...(broken === undefined ? {} : { broken }) }
 }

@@ -2,7 +2,7 @@
  * One health check of one driver (AIP-30), by the way that its manifest says.
  *
  * Guarantees: a program runs in a sandbox without network, secrets or workspace; a service is asked through the driver's
- * own channel, without secrets. Whatever happens within the check's time is a result; what it says is bounded and ours.
+ * own channel, without secrets, and held to the operator's `read_only_http`. Whatever happens within the check's time is a result; what it says is bounded and ours.
  */
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { HealthCheck, HttpProbe } from "../../manifest/types.ts"
@@ -33,12 +33,13 @@ interface CheckOptions {
 const ok: Found = { ok: true }
 const failed = (reason: string): Found => ({ ok: false, reason })
 
-const policyOf = ({ egress }: OperatorConfig, entries: readonly EgressEntry[]): EgressPolicy => ({
+const policyOf = ({ egress, readOnlyHttp }: OperatorConfig, entries: readonly EgressEntry[]): EgressPolicy => ({
   entries: egress.allow === undefined ? entries : intersectEgress(entries, egress.allow),
   services: egress.services,
   private: egress.private,
   budgets: { ...egressBudgets, ...egress.budgets },
-  readOnlyHttp: "off",
+  // No contract says that a check changes anything.
+  readOnlyHttp,
   substitutions: [],
 })
 

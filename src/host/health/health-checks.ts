@@ -24,8 +24,11 @@ interface HealthChecksOptions {
 }
 
 interface HealthChecks {
-  /** What is known of these, once what is stale was checked again. */
-  of(drivers: readonly Checkable[]): Promise<ReadonlyMap<string, HealthStatus>>
+  /** What is known of these, once what is stale was checked again; of those that may not be asked about, as it is known. */
+  of(
+    drivers: readonly Checkable[],
+    mayAsk?: (driver: RegisteredDriver) => boolean,
+  ): Promise<ReadonlyMap<string, HealthStatus>>
 }
 
 /** Not all drivers of a machine at the same moment. */
@@ -71,24 +74,24 @@ export const createHealthChecks = (options: HealthChecksOptions): HealthChecks =
     underWay.set(name, running)
     return running
   }
-  const refresh = async (of: Checkable, how: HealthCheck): Promise<void> => {
+  const refresh = async (of: Checkable, how: HealthCheck, mayAsk: boolean): Promise<void> => {
     const name = nameOf(of.driver)
     if (isFresh(known.get(name), how)) return
     const stored = await records.get(of.driver)
     if (stored !== undefined && isFresh(stored, how)) {
       known.set(name, stored)
-      again(of, how)
+      if (mayAsk) again(of, how)
       return
     }
-    await begin(of, how)
+    if (mayAsk) await begin(of, how)
   }
 
   return {
-    async of(drivers) {
+    async of(drivers, mayAsk = () => true) {
       await Promise.all(
         drivers.map(async (of) => {
           const how = of.driver.contract.healthCheck
-          if (how !== undefined && how.method !== "noop" && !closing.aborted) await refresh(of, how)
+          if (how !== undefined && how.method !== "noop" && !closing.aborted) await refresh(of, how, mayAsk(of.driver))
         }),
       )
       return new Map(

@@ -54,7 +54,7 @@ export const explain = async (core: HostCore, requested: Requested): Promise<Why
   const approved = asked.ok || asked.code !== "approval_required" ? asked : authorize(core, admitted.value, true)
   if (!approved.ok) return ended(approved)
   const call: Authorized = approved.value
-  const routing = await findRoute(core, call)
+  const routing = await findRoute(core, call, core.registry.driversFor(call.tool), true)
   const { rows } = routing.resolution
   const routed = route(call, routing)
   if (!routed.ok) return ended(routed, rows)

@@ -23,7 +23,7 @@ const unavailable = (failure: Failure): Availability => {
 }
 
 const routeOf = (core: HostCore, caller: Caller, tool: ToolContract, drivers: readonly RegisteredDriver[]) =>
-  findRoute(core, { tool, input: {}, context: {}, anyInput: true, caller }, drivers)
+  findRoute(core, { tool, input: {}, context: {}, anyInput: true, caller }, drivers, true)
 type Routing = Awaited<ReturnType<typeof routeOf>>
 
 /** What a person can mend by signing in or setting up, and what not. */
