@@ -162,6 +162,67 @@ it("a request that the host makes carries the secret of the user who calls, and 
   }
 })
 
+const inventory = (secret: string): string => `---
+secrets:
+  - ${secret}
+---
+`
+
+it("a request that the host makes carries a secret to no other host than its author means it for", async () => {
+  const seen: (string | undefined)[] = []
+  const server = createServer((request, response) => {
+    seen.push(request.headers.authorization)
+    response.setHeader("content-type", "application/json").end("{}")
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const { port } = server.address() as AddressInfo
+  const more = mkdtempSync(join(tmpdir(), "caisson-secrets-"))
+  try {
+    const meantFor = (host: string): string =>
+      inventory(
+        `{ slug: items-key, name: K, description: d, exposures: [{ kind: egress-substitute, placeholderName: ITEMS_KEY, allowedByDefault: true, intendedProviders: ["${host}"] }] }`,
+      )
+    const ask = async (host: string) => {
+      const files = {
+        "TOOL.md": itemTool,
+        "DRIVER.md": itemDriver.replace('egress: ["', 'egress: ["api.test", "'),
+        "SECRETS.md": meantFor(host),
+      }
+      for (const [name, text] of Object.entries(files)) writeFileSync(join(more, name), text)
+      const config = `manifests: ["${more}"]\negress: { services: { items.test: "127.0.0.1:${port}" } }\n`
+      await using world = await openWorld(config, { manifests: [] })
+      await world.host.secrets.set("items-key", canary, { user: "alice" })
+      return world.call("item.get", {}, { caller: processCaller("alice") })
+    }
+    expect(await ask("api.test")).toMatchObject({ ok: false, error: { code: "auth_required" } })
+    expect(seen).toEqual([])
+    expect(await ask("items.test")).toMatchObject({ ok: true })
+    expect(seen).toEqual([`Bearer ${canary}`])
+  } finally {
+    server.closeAllConnections()
+    server.close()
+    rmSync(more, { recursive: true, force: true })
+  }
+})
+
+it("what a folder that nobody vouches for says of secrets does not change which one a vouched driver is given", async () => {
+  const more = mkdtempSync(join(tmpdir(), "caisson-secrets-"))
+  try {
+    for (const secret of [
+      "{ slug: root-key, name: K, description: d, exposures: [{ kind: env, name: TELLER_KEY }] }",
+      "{ slug: teller-key, name: K, description: d, exposures: [{ kind: file, path: /x }] }",
+    ]) {
+      writeFileSync(join(more, "SECRETS.md"), inventory(secret))
+      await using world = await openWorld(vouched, { manifests: [more] })
+      await world.host.secrets.set("teller-key", canary, { user: "alice" })
+      await world.host.secrets.set("root-key", "quite-another-value", { user: "alice" })
+      expect(await tell(world, "digest")).toMatchObject({ ok: true, value: digest })
+    }
+  } finally {
+    rmSync(more, { recursive: true, force: true })
+  }
+})
+
 it("whoever observes the call hears nothing of the secret either", async () => {
   await using world = await openWorld(vouched, { manifests: [] })
   await world.host.secrets.set("teller-key", canary, { user: "alice" })

@@ -6,7 +6,7 @@
  * Secrets are bound here, once it is clear that the call may have them.
  * Assumes: no store of logins or finished set-ups yet, so none of the latter ever is.
  */
-import type { DriverContract, JsonObject, JsonValue, LoginProof, LoginSpec } from "../../manifest/types.ts"
+import type { DriverContract, JsonObject, JsonValue, LoginProof, LoginSpec, SecretEntry } from "../../manifest/types.ts"
 import type { Failure } from "../failure.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import type { AuthStatus } from "../resolver/types.ts"
@@ -62,6 +62,10 @@ const bindingOf = (
   caller: { user, roles: caller.roles },
 })
 
+/** What a folder says of secrets that nobody vouches for does not decide what a vouched driver is given, nor how. */
+const inventoryFor = ({ registry }: HostCore, { vouched }: RegisteredDriver): readonly SecretEntry[] =>
+  vouched ? registry.vouchedSecrets : registry.secrets
+
 /**
  * What the vault holds, where any of these needs a secret; else it is not opened. A vault that cannot be opened holds
  * nothing, and whoever needs it is told why when it is asked.
@@ -71,8 +75,8 @@ export const lackedBy = async (
   call: Pick<Routed, "tool" | "caller"> & Partial<Pick<Routed, "folder" | "user">>,
   drivers: readonly RegisteredDriver[],
 ): Promise<Lacks & { readonly fault?: Failure }> => {
-  const needsOf = ({ contract }: RegisteredDriver): readonly SecretNeed[] =>
-    secretNeeds(contract, { requires: { secrets: [], tools: [] } }, core.registry.secrets)
+  const needsOf = (driver: RegisteredDriver): readonly SecretNeed[] =>
+    secretNeeds(driver.contract, { requires: { secrets: [], tools: [] } }, inventoryFor(core, driver))
   const isAsked = drivers.some((driver) => needsOf(driver).length > 0)
   const listed = isAsked ? await core.vault.list() : { ok: true as const, value: [] }
   const names = listed.ok ? listed.value : []
@@ -90,7 +94,7 @@ export const missingSecrets = async (
   call: Pick<Routed, "tool" | "caller">,
   driver: RegisteredDriver,
 ): Promise<Failure | undefined> => {
-  const needs = secretNeeds({}, call.tool, core.registry.secrets)
+  const needs = secretNeeds({}, call.tool, inventoryFor(core, driver))
   const bound = await bindSecrets(core.vault, needs, bindingOf(core, call, driver))
   return bound.ok ? undefined : bound
 }
@@ -117,7 +121,7 @@ export const signIn = async (core: HostCore, routed: Routed): Promise<Step<Signe
         env: [...(contract.auth?.state.env ?? [])],
       },
     }
-  const needs = secretNeeds(contract, tool, core.registry.secrets)
+  const needs = secretNeeds(contract, tool, inventoryFor(core, driver))
   const secrets = await bindSecrets(core.vault, needs, bindingOf(core, routed, driver))
   if (!secrets.ok) return secrets
   const authState = contract.auth === undefined ? "not-needed" : "authed"

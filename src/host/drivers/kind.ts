@@ -194,8 +194,8 @@ export interface Desk {
   /** absent: nobody is there to be asked */
   readonly elicit?: Elicit
   readonly outlet: Outlet
-  /** The value of a secret that the driver names, for the moment it is needed in; undefined where there is none. */
-  secret(name: string): Promise<string | undefined>
+  /** The value of a secret that the driver names, to be sent to this host now; undefined where there is none for it. */
+  secret(name: string, host: string): Promise<string | undefined>
   /** the workspace, through the call's view; what is written lies in a layer that is judged and committed as always */
   readonly layer: HostedFiles
   /** What the receipt says of this attempt, beside what it says of each: words and numbers of ours, never a value. */

@@ -230,7 +230,10 @@ export const buildRegistry = (loaded: readonly LoadedManifest[], options: Snapsh
   const said = [...diagnostics]
   const failed = results.flatMap((result) => failedOf(result, said))
   const vouchedFor = new Set<unknown>(
-    loaded.flatMap(({ result, trusted }) => (trusted && result.ok ? [result.manifest] : [])),
+    loaded.flatMap(({ result, trusted }): readonly unknown[] => {
+      if (!trusted || !result.ok) return []
+      return result.manifest.kind === "secrets" ? result.manifest.secrets : [result.manifest]
+    }),
   )
   const grants = catalogue.policies.filter((policy): policy is GrantsPolicy => policy.dialect === "grants")
   diagnostics.push(...grants.flatMap((policy) => grantsNotes(policy, vouchedFor.has(policy))))
@@ -249,6 +252,7 @@ export const buildRegistry = (loaded: readonly LoadedManifest[], options: Snapsh
     tools: Object.freeze(tools),
     drivers: Object.freeze(drivers),
     secrets: catalogue.secrets,
+    vouchedSecrets: Object.freeze(catalogue.secrets.filter((entry) => vouchedFor.has(entry))),
     actions: catalogue.actions,
     policies: catalogue.policies,
     vouchedPolicies: Object.freeze(catalogue.policies.filter((policy) => vouchedFor.has(policy))),

@@ -59,6 +59,8 @@ export interface Registry {
   readonly tools: readonly ToolContract[]
   readonly drivers: readonly RegisteredDriver[]
   readonly secrets: readonly SecretEntry[]
+  /** what folders that the operator vouches for say of secrets: all that counts for the drivers of such folders */
+  readonly vouchedSecrets: readonly SecretEntry[]
   readonly actions: readonly ActionContract[]
   readonly policies: readonly PolicyContract[]
   /** those of folders that the operator vouches for */

@@ -177,6 +177,7 @@ export const worldOf = ({
         tools: [tool],
         drivers: known,
         secrets: [],
+        vouchedSecrets: [],
         actions: [],
         policies: [],
         vouchedPolicies: [],

@@ -16,6 +16,7 @@ import type { Failure, Success } from "../../failure.ts"
 import { endingFailure } from "../../invoke/error-map.ts"
 import { egressBudgets, hostLimits } from "../../limits.ts"
 import type { HostCore, ServedEgress } from "../core.ts"
+import { sentTo } from "../sealing/secrets.ts"
 import type { Attempt, Ended, Sealed, Step } from "../steps.ts"
 import type { AttemptOptions } from "./attempt.ts"
 import { AttemptFiles, unwritten } from "./attempt-files.ts"
@@ -91,9 +92,9 @@ export const hosted = async (
     note: (more) => {
       facts = { ...facts, ...more }
     },
-    secret: (name) => {
+    secret: (name, host) => {
       const { hosted: given } = sealed.sealedSecrets
-      return Promise.resolve(Object.hasOwn(given, name) ? given[name]?.reveal() : undefined)
+      return Promise.resolve(Object.hasOwn(given, name) ? sentTo(given[name], host) : undefined)
     },
     layer: files,
     outlet: {

@@ -14,6 +14,16 @@ import { routeOf } from "../../secrets/needs.ts"
 import type { Secret } from "../../secrets/secret.ts"
 import type { Step } from "../steps.ts"
 
+interface HostedSecret {
+  readonly value: Secret
+  /** absent: to any host that the driver declares */
+  readonly hosts?: readonly string[]
+}
+
+/** The value, where it may be sent to this host. */
+export const sentTo = (secret: HostedSecret | undefined, host: string): string | undefined =>
+  secret?.hosts === undefined || secret.hosts.includes(host.toLowerCase()) ? secret?.value.reveal() : undefined
+
 export interface SealedSecrets {
   /** variables that hold a value; for the moment of the start alone */
   readonly env: Readonly<Record<string, Secret>>
@@ -21,7 +31,7 @@ export interface SealedSecrets {
   readonly placeholders: Readonly<Record<string, string>>
   readonly substitutions: readonly EgressSubstitution[]
   /** by the driver's name: what the host itself may send for it */
-  readonly hosted: Readonly<Record<string, Secret>>
+  readonly hosted: Readonly<Record<string, HostedSecret>>
   /** for the receipt and the digest: names, never values */
   readonly facts: readonly JsonObject[]
 }
@@ -37,7 +47,7 @@ const noSecrets: SealedSecrets = Object.freeze({
 export const sealSecrets = (secrets: readonly BoundSecret[], egress: readonly EgressEntry[]): Step<SealedSecrets> => {
   if (secrets.length === 0) return { ok: true, value: noSecrets }
   const env: Record<string, Secret> = {}
-  const hosted: Record<string, Secret> = {}
+  const hosted: Record<string, HostedSecret> = {}
   const placeholders: Record<string, string> = {}
   const substitutions: EgressSubstitution[] = []
   const facts: JsonObject[] = []
@@ -54,11 +64,14 @@ export const sealSecrets = (secrets: readonly BoundSecret[], egress: readonly Eg
       }
     facts.push({ slug, name, via: bound ? route.via : "none", granted_by: grantedBy })
     if (!bound) continue
-    if (route.via === "env") env[name] = hosted[name] = value
+    if (route.via === "env") {
+      env[name] = value
+      hosted[name] = { value }
+    }
     if (route.via !== "egress-substitute") continue
     placeholders[name] = route.placeholder
     if (route.hosts.length === 0) continue
-    hosted[name] = value
+    hosted[name] = { value, hosts: route.hosts }
     substitutions.push({ placeholder: route.placeholder, value: value.reveal(), hosts: route.hosts })
   }
   if (substitutions.length > 0) Object.assign(placeholders, trustEnvironment(inside.authority))

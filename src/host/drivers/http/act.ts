@@ -89,14 +89,14 @@ const walk = async (deed: Deed, desk: Desk, first: Hop, secrets: HeldSecrets): P
 
 export const act = async (deed: Deed, desk: Desk): Promise<Success | Failure> => {
   const { of, source } = deed
-  const secrets = await fetchSecrets(desk, source.secrets, of.driver.key)
+  const { port, secure } = source.spec.base
+  const host = source.spec.base.host.replace(/^\[(.*)\]$/, "$1")
+  const secrets = await fetchSecrets(desk, source.secrets, { driver: of.driver.key, host })
   if (!secrets.ok) return secrets
   const { values } = secrets.value
   const secret = (name: string): string | undefined => (Object.hasOwn(values, name) ? values[name] : undefined)
   const request = requestOf(source, { input: of.input, context: of.context, secret, scope: source.scope })
   if (!request.ok) return request
-  const { port, secure } = source.spec.base
-  const host = source.spec.base.host.replace(/^\[(.*)\]$/, "$1")
   desk.note({ request_size_bytes: request.value.body?.length ?? 0 })
   const end = await walk(deed, desk, { origin: { host, port, secure }, request: request.value }, secrets.value)
   return end.ok ? end : inDoubt(end, deed)

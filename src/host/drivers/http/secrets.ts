@@ -17,16 +17,16 @@ export interface HeldSecrets {
 export const fetchSecrets = async (
   desk: Desk,
   names: readonly string[],
-  driver: string,
+  { driver, host }: { readonly driver: string; readonly host: string },
 ): Promise<Answer<HeldSecrets>> => {
   const values: Record<string, string> = {}
   for (const name of names) {
-    const value = await desk.secret(name)
+    const value = await desk.secret(name, host)
     if (value === undefined || value === "")
       return {
         ok: false,
         code: "auth_required",
-        message: `${driver} needs the secret ${name}, which this host does not hold`,
+        message: `${driver} needs the secret ${name}, which this host does not hold, or not for ${host}`,
         details: { driver, env: [name] },
       }
     values[name] = value
