@@ -20,10 +20,25 @@ const digest = `${createHash("sha256").update(canary).digest("hex")}  -\n`
 const tell = (world: World, how: string, user = "alice") =>
   world.call("fixture.tell", { how }, { caller: processCaller(user) })
 
+/** What of a call's layers was still to be removed may go meanwhile, folders too. */
+const ifThere = <T>(read: () => T, otherwise: T): T => {
+  try {
+    return read()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return otherwise
+    throw error
+  }
+}
 const nowhereIn = (folder: string): void => {
-  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
-    if (entry.isFile())
-      expect(readFileSync(join(entry.parentPath, entry.name), "latin1"), entry.name).not.toContain("5b1f0c2e9d")
+  for (const entry of ifThere(() => readdirSync(folder, { withFileTypes: true }), [])) {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) nowhereIn(path)
+    else if (entry.isFile())
+      expect(
+        ifThere(() => readFileSync(path, "latin1"), ""),
+        path,
+      ).not.toContain("5b1f0c2e9d")
+  }
 }
 
 it("a driver's program gets the secret that it names, of the user who calls, and nothing else tells it", async () => {
