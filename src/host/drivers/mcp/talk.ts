@@ -2,11 +2,13 @@
  * The host's side of a talk with a server that runs: what is it, is that what was accepted, and then the call.
  *
  * Guarantees: the tool is called only after it was seen to be there, to fit the contract, and to be what was accepted, on
- * this very connection; what was looked at is what is called. Whatever the server does, there is an answer.
+ * this very connection; what was looked at is what is called. Whatever the server does, there is an answer; one that does
+ * not say whether something was changed elsewhere is told as unknown, and does not invite to ask again.
  */
 import type { Tool } from "@modelcontextprotocol/client"
 import { shown } from "../../../manifest/values/diagnostics.ts"
-import type { JsonObject, McpSpec } from "../../../manifest/types.ts"
+import type { JsonObject, McpSpec, ToolContract } from "../../../manifest/types.ts"
+import { mutatesOutside } from "../../access/decide.ts"
 import type { Failure, Success } from "../../failure.ts"
 import type { Answer, Binding, Session } from "../kind.ts"
 import { type Closable, Connection, loadSdk } from "./client.ts"
@@ -99,6 +101,20 @@ export const callTool = async (
   values: JsonObject,
 ): Promise<Success | Failure> => callOver(await lines(session), session, spec, binding, values)
 
+/** The server said that it did not do it, or was never asked. */
+const isUndone = ({ rpc_code: refused, status, sent }: Failure["details"]): boolean =>
+  refused !== undefined || sent === false || (typeof status === "number" && status < 500)
+
+/** It was asked, and nobody knows what it did of that which throwing the layer away does not undo. */
+const inDoubt = (failure: Failure, tool: ToolContract): Failure =>
+  mutatesOutside(tool).length === 0 || isUndone(failure.details)
+    ? failure
+    : {
+        ...failure,
+        ...(tool.idempotent ? {} : { retryable: false }),
+        details: { ...failure.details, commit: "unknown" },
+      }
+
 const callOn = async (
   connection: Connection,
   heard: Heard,
@@ -111,7 +127,7 @@ const callOn = async (
   if (!found.ok) return found
   const { tool, notes } = found.value
   const called = await connection.call(tool, values)
-  if (!called.ok) return called
+  if (!called.ok) return inDoubt(called, binding.tool)
   const outcome = readResult(called.value, binding.tool.outputs, binding.implementation.mcp?.extract ?? [], tool.name)
   return outcome.ok ? { ...outcome, notes: [...notes, ...outcome.notes] } : outcome
 }

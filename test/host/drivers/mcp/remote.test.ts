@@ -58,9 +58,20 @@ interface Asked {
   readonly review?: Review
   readonly signal?: AbortSignal
   readonly more?: string
+  /** what its contract says that it changes */
+  readonly changes?: Parameters<typeof toolOf>[0]
 }
 
-const ask = async ({ more = "", port, transport = "http", path = "/mcp", egress, review, signal }: Asked) => {
+const ask = async ({
+  more = "",
+  port,
+  transport = "http",
+  path = "/mcp",
+  egress,
+  review,
+  signal,
+  changes = {},
+}: Asked) => {
   const driver = asDriver(
     load(
       "DRIVER.md",
@@ -68,7 +79,7 @@ const ask = async ({ more = "", port, transport = "http", path = "/mcp", egress,
       "strict",
     ),
   )
-  const tool = toolOf({ id: "t.one", inputs: { type: "object" }, outputs: { type: "string" } })
+  const tool = toolOf({ id: "t.one", inputs: { type: "object" }, outputs: { type: "string" }, ...changes })
   const { binding } = mcpKind.bind(driver, 0, tool, driver.implements[0] as never)
   const made = mcpKind.command({ tool, driver: { key: "far@1", contract: driver }, binding, input: {}, context: {} })
   if (!made.ok || made.value.run !== "hosted") throw new Error("not hosted")
@@ -157,6 +168,38 @@ describe("a server over streamable HTTP", () => {
     expect((await ask({ ...other, more: "connection_options: { max_retries: 2 }\n" })).outcome).toMatchObject({
       ok: true,
     })
+  })
+  it.each<[string, Parameters<typeof streamable>[0], object]>([
+    [
+      "breaks off",
+      (_, response) => void response.destroy(),
+      { ok: false, retryable: false, details: { commit: "unknown" } },
+    ],
+    [
+      "fails",
+      (_, response) => void response.writeHead(502).end(),
+      { ok: false, code: "upstream_error", retryable: false, details: { commit: "unknown", status: 502 } },
+    ],
+  ])(
+    "that %s when it was asked to change something has perhaps done it, and is not to be asked again",
+    async (_, answer, expected) => {
+      await using service = await streamable(answer)
+      const mutates = [{ class: "external", scope: "orders" }] as never
+      expect((await ask({ ...service, changes: { mutates, idempotent: false } })).outcome).toMatchObject(expected)
+      const again = (await ask({ ...service, changes: { mutates, idempotent: true } })).outcome
+      expect(again).toMatchObject({ details: { commit: "unknown" } })
+      expect(again).not.toMatchObject({ retryable: false })
+      expect((await ask({ ...service, changes: { mutates: [] } })).outcome).not.toMatchObject({
+        details: { commit: "unknown" },
+      })
+    },
+  )
+  it("that was not asked yet, or refused, has done nothing", async () => {
+    await using service = await streamable((_, response) => void response.writeHead(429).end())
+    const changes = { mutates: [{ class: "external", scope: "orders" }] as never, idempotent: false }
+    expect((await ask({ ...service, changes })).outcome).not.toMatchObject({ details: { commit: "unknown" } })
+    const { outcome } = await ask({ ...service, changes, egress: ["elsewhere.test"] })
+    expect(outcome).not.toMatchObject({ details: { commit: "unknown" } })
   })
   it("that breaks off is told, and a call that nobody waits for is over", async () => {
     await using broken = await streamable((_message, response) => response.destroy())
