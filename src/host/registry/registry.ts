@@ -50,12 +50,16 @@ export const createRegistry = ({
   const found = load(looked, { mode })
   const inCode = new Set([...defined, ...looked.defined].map((each) => each.file))
   // A module may lie in a folder that the operator vouches for; what it defines is a program's word all the same.
-  const owner = (result: LoadResult): number =>
-    inCode.has(fileOf(result)) ? folders.length : folders.findIndex((folder) => holds(folder.dir, fileOf(result)))
-  const loaded = [...folders, { dir: IN_CODE, trusted: false }].flatMap(({ dir, trusted }, index) =>
+  const program = { dir: IN_CODE, trusted: false }
+  const ownerOf = (result: LoadResult): typeof program | undefined =>
+    inCode.has(fileOf(result)) ? program : folders.find((folder) => holds(folder.dir, fileOf(result)))
+  // It counts for less than what the operator vouches for, and for more than folders of strangers.
+  const strangers = folders.findIndex((folder) => !folder.trusted)
+  const ordered = folders.toSpliced(strangers === -1 ? folders.length : strangers, 0, program)
+  const loaded = ordered.flatMap((owner) =>
     found
-      .filter((result) => owner(result) === index)
-      .map((result): LoadedManifest => ({ result, trusted, folder: dir })),
+      .filter((result) => ownerOf(result) === owner)
+      .map((result): LoadedManifest => ({ result, trusted: owner.trusted, folder: owner.dir })),
   )
   return buildRegistry(loaded, options)
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
@@ -67,6 +67,21 @@ describe("what the define functions return is registered", () => {
     expect(found?.contract.description).not.toBe("mine")
     expect(opened.diagnostics().map((each) => each.rule)).toContain("duplicate-id")
   })
+  it.each(["before", "behind"])(
+    "and is not taken over by a folder that nobody vouches for, named %s it",
+    async (place) => {
+      const folder = join(data, "theirs")
+      mkdirSync(folder)
+      writeFileSync(
+        join(folder, "TOOL.md"),
+        "---\nname: E\nid: echo.back\ndescription: theirs\nversion: 1.0.0\ninputs: { type: object }\noutputs: {}\n---\n",
+      )
+      const opened = await open(place === "before" ? [folder, echo] : [echo, folder])
+      const found = (await opened.tools()).find((each) => each.contract.id === "echo.back")
+      expect(found?.contract.description).toBe("d")
+      expect(opened.diagnostics().map((each) => each.rule)).toContain("duplicate-id")
+    },
+  )
   it("and two that claim one id are both refused", async () => {
     const other = defineTool({
       ...{ id: "echo.back", description: "other" },
