@@ -50,10 +50,22 @@ const readFrame = () => {
   return parse(readExactly(length).toString("utf8"))
 }
 
-/** Bytes as base64, and numbers that are too large for JSON's readers as text. */
+const formless = (what) => new TypeError(`${what} has no form in JSON`)
+/**
+ * Bytes as base64, sets as lists, maps with names for keys as objects, and numbers that are too large for JSON's readers
+ * as text. What would be lost without a word fails the call; methods of an object are no data of it.
+ */
 function plain(key, value) {
   const own = this[key]
   if (own instanceof Uint8Array) return Buffer.from(own.buffer, own.byteOffset, own.byteLength).toString("base64")
+  if (own instanceof Set) return [...own]
+  if (own instanceof Map) {
+    if ([...own.keys()].some((name) => typeof name !== "string")) throw formless("a Map whose keys are not all texts")
+    return Object.fromEntries(own)
+  }
+  if (typeof value === "number" && !Number.isFinite(value)) throw formless(`the number ${value}`)
+  const isPart = Array.isArray(this) || this?.nonce === nonce
+  if (isPart && (typeof value === "function" || typeof value === "symbol")) throw formless(`a ${typeof value}`)
   if (typeof value !== "bigint") return value
   return BigInt.asIntN(53, value) === value ? Number(value) : String(value)
 }

@@ -62,6 +62,21 @@ const value = async (...asked: Parameters<typeof ask>): Promise<JsonValue> => {
   return answer.value
 }
 
+describe("a value without a form in JSON", () => {
+  it.each([
+    ["map", { a: 1 }],
+    ["set", { all: [1, 2] }],
+    ["methods", { text: "kept" }],
+  ])("has the plain form of its class: %s", async (name, form) => {
+    expect(await value("forms.mjs", { ref: [name] })).toEqual(form)
+  })
+  it.each(["numbered", "nan", "code", "listed"])("fails the call instead of being lost: %s", async (name) => {
+    const answer = await ask("forms.mjs", { ref: [name] })
+    expect(answer.ok).toBe(false)
+    expect(JSON.stringify(answer)).toContain("has no form in JSON")
+  })
+})
+
 describe("a function of a module", () => {
   it.each([
     ["the default of TypeScript", "tool.ts", { args: [{ name: "x" }] }, { text: "hello x" }],
