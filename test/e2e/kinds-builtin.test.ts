@@ -58,7 +58,11 @@ const open = async ({ config = "", hostId, fields = "", tools = ["note.add"], ..
       )
       .replace(", tags: []", ""),
   )
-  const world = await openWorld(config, { manifests: [manifests], ...options })
+  // A function of the program's own serves no driver of a folder that nobody vouches for.
+  const world =
+    options.builtins === undefined
+      ? await openWorld(config, { manifests: [manifests], ...options })
+      : await openWorld(`${config}manifests: ["${manifests}"]\n`, { manifests: [], ...options })
   worlds.push(world)
   return world
 }
@@ -235,6 +239,24 @@ describe("files, in the host itself", () => {
 })
 
 describe("an embedder's own function", () => {
+  it("is out of reach of a folder that nobody vouches for, under whatever contract of its own", async () => {
+    const heard: unknown[] = []
+    const world = await open({
+      hostId: "deploy.run",
+      manifests: [],
+      builtins: { "deploy.run": ({ input }) => void heard.push(input) },
+    })
+    const stranger = openFolder()
+    folders.push(stranger)
+    mkdirSync(join(stranger, "note.add"))
+    writeFileSync(join(stranger, "note.add", "TOOL.md"), noteAdd)
+    writeFileSync(join(stranger, "DRIVER.md"), driver("", ["note.add"]).replace("HOST", "deploy.run"))
+    const own = { "deploy.run": ({ input }: { input: unknown }) => void heard.push(input) }
+    await using host = await createHost({ data: join(world.folder, "other"), manifests: [stranger], builtins: own })
+    const envelope = await host.call({ tool: "note.add", input: {}, workspace: world.workspace }, { approved: true })
+    expect(code(envelope)).toBe("tool_unavailable")
+    expect(heard).toEqual([])
+  })
   it("is served by its tool's id; its change is judged and committed; its receipt says that it was not sealed", async () => {
     const world = await open({
       builtins: {

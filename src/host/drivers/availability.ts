@@ -29,6 +29,9 @@ export interface AvailabilityOptions extends Omit<VersionCheckOptions, "folders"
 /** A driver, and why it was refused when it was registered. */
 interface Candidate {
   readonly contract: DriverContract
+  /** the operator vouches for its folder, or the program that embeds this host handed it over */
+  readonly vouched?: boolean
+  readonly given?: true
   /** its entries that hold against registered contracts */
   readonly bindings: readonly Binding[]
   readonly refusal?: { readonly code: ReasonCode; readonly reason: string; readonly fix: string }
@@ -62,7 +65,7 @@ export const createAvailability = ({
     versions: createVersionChecks({ ...checks, folders }),
     ...(checks.store === undefined ? {} : { remembered: checks.store }),
   }
-  const of = async ({ contract, bindings, refusal }: Candidate): Promise<DriverAvailability> => {
+  const of = async ({ contract, bindings, refusal, vouched, given }: Candidate): Promise<DriverAvailability> => {
     if (refusal !== undefined) return { available: false, ...refusal }
     const cannot = (reason: string, fix: string): DriverAvailability => ({
       available: false,
@@ -75,7 +78,16 @@ export const createAvailability = ({
     if (kind === undefined) return unserved(contract)
     const unmet = unmetRequirement(contract, machine)
     if (unmet !== undefined) return cannot(unmet, "register a driver for this machine")
-    return kind.available(contract, here, bindings)
+    const found = await kind.available(contract, here, bindings)
+    const isStrangers = vouched !== true && given !== true
+    const runsUnsealed =
+      found.available && [...(found.builtins?.values() ?? [])].some(({ whose }) => whose !== "caisson")
+    return runsUnsealed && isStrangers
+      ? cannot(
+          "a function of the program that embeds this host serves no driver of a folder that nobody vouches for",
+          "name the folder under `manifests` in caisson.yaml, or hand the driver to createHost as `defineDriver` makes it",
+        )
+      : found
   }
   return Object.freeze({ of })
 }

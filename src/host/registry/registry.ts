@@ -48,6 +48,7 @@ export const createRegistry = ({
     defined,
   )
   const found = load(looked, { mode })
+  const given = new Set(defined.map((each) => each.file))
   const inCode = new Set([...defined, ...looked.defined].map((each) => each.file))
   // A module may lie in a folder that the operator vouches for; what it defines is a program's word all the same.
   const program = { dir: IN_CODE, trusted: false }
@@ -59,7 +60,10 @@ export const createRegistry = ({
   const loaded = ordered.flatMap((owner) =>
     found
       .filter((result) => ownerOf(result) === owner)
-      .map((result): LoadedManifest => ({ result, trusted: owner.trusted, folder: owner.dir })),
+      .map((result): LoadedManifest => {
+        const isGiven = given.has(fileOf(result))
+        return { result, trusted: owner.trusted, folder: owner.dir, ...(isGiven ? { given: true } : {}) }
+      }),
   )
   return buildRegistry(loaded, options)
 }

@@ -28,6 +28,8 @@ export interface LoadedManifest {
   readonly trusted: boolean
   /** which folder it came from: of two claims in one, neither holds. Absent: each by itself, the earlier one holds */
   readonly folder?: string
+  /** the program that embeds this host handed it over */
+  readonly given?: true
 }
 
 export interface SnapshotOptions {
@@ -235,13 +237,15 @@ export const buildRegistry = (loaded: readonly LoadedManifest[], options: Snapsh
       return result.manifest.kind === "secrets" ? result.manifest.secrets : [result.manifest]
     }),
   )
+  const given = new Set<unknown>(
+    loaded.flatMap(({ result, given: isGiven }) => (isGiven === true && result.ok ? [result.manifest] : [])),
+  )
   const grants = catalogue.policies.filter((policy): policy is GrantsPolicy => policy.dialect === "grants")
   diagnostics.push(...grants.flatMap((policy) => grantsNotes(policy, vouchedFor.has(policy))))
-  const drivers = catalogue.drivers
-    .toSorted(inOrder)
-    .map((contract) =>
-      register(contract, vouchedFor.has(contract), owns(contract), tools, options, reaches, diagnostics),
-    )
+  const drivers = catalogue.drivers.toSorted(inOrder).map((contract): RegisteredDriver => {
+    const made = register(contract, vouchedFor.has(contract), owns(contract), tools, options, reaches, diagnostics)
+    return given.has(contract) ? Object.freeze({ ...made, given: true }) : made
+  })
   const toolsNamed = finder(tools, (each) => each, owns)
   const driversNamed = finder(
     drivers,

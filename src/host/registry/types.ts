@@ -29,6 +29,8 @@ export interface RegisteredDriver {
   readonly refusal?: Refusal
   /** the operator vouches for its folder: the bundled catalogue, or one that the config names */
   readonly vouched: boolean
+  /** the program that embeds this host handed it over itself */
+  readonly given?: true
   /** its id without a major means the drivers of its folder */
   readonly ownsId: boolean
   /** the declared policy tags that the operator vouches for; others are claims and satisfy no allow list */
