@@ -7,7 +7,7 @@ import { expect, it } from "vitest"
 const from = (path: string): string => JSON.stringify(new URL(`../../../src/sandbox/${path}`, import.meta.url).href)
 const source = `
 import { mkdirSync } from "node:fs"
-import { removeTree } from ${from("effects/commit/remove.ts")}
+import { removeTree } from ${from("effects/commit/recovery/remove.ts")}
 import { openRoot } from ${from("effects/beneath.ts")}
 import { fromBuffer } from ${from("effects/names.ts")}
 const parent = openRoot(process.argv[1])
