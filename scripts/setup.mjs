@@ -97,7 +97,7 @@ const ensureBuild = (forTests) => {
 }
 
 /**
- * @param {{ forTests?: boolean, packagesOnly?: boolean }} [options] `packagesOnly`: neither `dist` nor system packages
+ * @param {{ forTests?: boolean, forSealedTests?: boolean, packagesOnly?: boolean }} [options] `packagesOnly`: neither `dist` nor system packages
  * @returns {string} the Node to run everything else with; ends the process where the host cannot run
  */
 export const setup = (options = {}) => {

@@ -3,17 +3,17 @@
  *
  * Guarantees: installs only what is missing, only as root, only by apt-get and without a question; otherwise says in
  * one line what to install. A missing program of the catalogue never stops anything: its tools are shown as
- * unavailable. Missing bubblewrap or util-linux does: nothing can be sealed without them.
- * Does not: upgrade, remove or configure anything.
+ * unavailable. Missing bubblewrap, util-linux or perl does: nothing can be sealed without them.
+ * Does not: upgrade, remove or configure anything, but that a PostgreSQL that tests need comes without a server that runs.
  */
 import { spawnSync } from "node:child_process"
-import { accessSync, constants } from "node:fs"
+import { accessSync, constants, mkdirSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { delimiter, join } from "node:path"
 import { say } from "./house.mjs"
 
 /** Program → package. */
-export const needed = { bwrap: "bubblewrap", unshare: "util-linux", setpriv: "util-linux" }
+export const needed = { bwrap: "bubblewrap", unshare: "util-linux", setpriv: "util-linux", perl: "perl-base" }
 export const catalogue = {
   jq: "jq",
   git: "git",
@@ -28,7 +28,9 @@ export const catalogue = {
   diff: "diffutils",
 }
 /** What the tests run inside sandboxes besides. */
-export const testPrograms = { python3: "python3", perl: "perl" }
+export const testPrograms = { python3: "python3" }
+/** And those that take long to fetch, which only whole runs are worth. */
+export const largeTestPrograms = { chromium: "chromium", pg_createcluster: "postgresql" }
 
 /** What lies in a home or below /usr/local came from elsewhere and is not what the packages bring. */
 const isForeign = (/** @type {string} */ folder) =>
@@ -62,9 +64,17 @@ const apt = (args) =>
     env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
   }).status === 0
 
+/** Debian's package would make a cluster and start it; tests have their own. */
+const withoutServer = () => {
+  const folder = "/etc/postgresql-common/createcluster.d"
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, "caisson.conf"), "create_main_cluster = false\n")
+}
+
 /** @param {string[]} names */
 const install = (names) => {
   if (names.length === 0) return
+  if (names.includes("postgresql")) withoutServer()
   say(`caisson: installing ${names.join(" ")}`)
   const options = ["install", "-y", "--no-install-recommends"]
   if (apt([...options, ...names]) || names.length === 1) return
@@ -72,11 +82,15 @@ const install = (names) => {
 }
 
 /**
- * @param {{ forTests?: boolean }} [options]
+ * @param {{ forTests?: boolean, forSealedTests?: boolean }} [options] `forSealedTests`: what is large too
  * @returns {boolean} whether the host can run
  */
-export const ensureSystemPackages = ({ forTests = false } = {}) => {
-  const optional = forTests ? { ...catalogue, ...testPrograms } : catalogue
+export const ensureSystemPackages = ({ forTests = false, forSealedTests = false } = {}) => {
+  const optional = {
+    ...catalogue,
+    ...(forTests ? testPrograms : {}),
+    ...(forSealedTests ? largeTestPrograms : {}),
+  }
   if (process.platform !== "linux") {
     say(`caisson: sealed calls need Linux; this is ${process.platform}`)
     return false

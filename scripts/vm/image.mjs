@@ -17,7 +17,7 @@ import { say } from "../house.mjs"
 const SUITE = "bookworm"
 const PACKAGES = [
   ...["systemd", "systemd-sysv", "dbus", "dbus-user-session", "libpam-systemd", "udev", "kmod"],
-  ...["linux-image-amd64", "initramfs-tools", "zstd", "procps", "iproute2", "ca-certificates"],
+  ...["linux-image-amd64", "user-mode-linux", "initramfs-tools", "zstd", "procps", "iproute2", "ca-certificates"],
   ...["bubblewrap", "jq", "git", "ripgrep", "sqlite3", "curl", "file", "patch", "python3", "perl"],
 ]
 /** The guest's own files, by path. */
@@ -52,6 +52,7 @@ const SETUP = `
 useradd --create-home --uid 1000 --shell /bin/sh tester
 systemctl mask apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer man-db.timer \\
   getty@tty1.service serial-getty@ttyS0.service serial-getty@ttyS1.service systemd-timesyncd.service
+for modules in /usr/lib/uml/modules/*; do ln -s "$modules" /lib/modules/; done
 mkdir -p /house /etc/systemd/system/multi-user.target.wants
 ln -sf ../caisson-tests.service /etc/systemd/system/multi-user.target.wants/
 update-initramfs -u -k all
@@ -94,7 +95,12 @@ export const makeDisk = (folder, file, { label, size }) =>
 /** @returns {{ disk: string, kernel: string, initrd: string }} */
 export const guestImage = () => {
   const folder = join(cacheFolder(), recipe)
-  const image = { disk: join(folder, "disk.img"), kernel: join(folder, "vmlinuz"), initrd: join(folder, "initrd") }
+  const image = {
+    disk: join(folder, "disk.img"),
+    kernel: join(folder, "vmlinuz"),
+    initrd: join(folder, "initrd"),
+    uml: join(folder, "linux.uml"),
+  }
   if (existsSync(folder)) return image
   say(`vm: building the guest (${SUITE}, about two minutes); it is kept in ${folder}`)
   const building = `${folder}.building-${process.pid}`
@@ -113,6 +119,7 @@ export const guestImage = () => {
       ["initrd.img-", "initrd"],
     ])
       copyFileSync(join(root, "boot", boot.find((file) => file.startsWith(name)) ?? name), join(building, to))
+    copyFileSync(join(root, "usr/bin/linux.uml"), join(building, "linux.uml"))
     makeDisk(root, join(building, "disk.img"), { label: "guest", size: "6G" })
     rmSync(root, { recursive: true })
     renameSync(building, folder)

@@ -1,30 +1,31 @@
 /**
- * `npm run test:vm [-- --as root,plain,delegated,unit] [--only doctor,tour,…] [--all] [--cpus N] [--verbose]`: the tests
- * that depend on the machine, on Debian's own kernel with systemd and cgroup v2, in an emulated machine, from a copy of
- * this work tree.
+ * `npm run test:vm [-- --machine uml,qemu] [--as root,plain,delegated,unit] [--only doctor,tour,…] [--all] [--cpus N]
+ * [--verbose]`: the tests that depend on the machine, with Debian, systemd and cgroup v2, in machines of their own, from a
+ * copy of this work tree.
  *
- * Guarantees: doctor, tour, sandboxes with their limits, escapes, crashes and calls, whole as an ordinary user; as root
- * all but the escapes that no control group bears on and commits as an ordinary user; as one with delegated groups and as one in a system unit with
- * `Delegate=yes`, of escapes, crashes and calls what groups bear on (`--all`: whole as everybody). Of the kills at every
- * step of a commit a sample is shown.
- * The last line reads `N passed, N failed`; fails if a step failed, is missing, or the machine did not end by itself.
- * Assumes: root (for debootstrap, the first time), qemu-system-x86, debootstrap, e2fsprogs; more than an hour on two idle
- * cores, several on busy ones.
+ * Guarantees: in User-Mode Linux doctor, tour, sandboxes with their limits, escapes, crashes and calls, whole as root and
+ * as an ordinary user; as one with delegated groups and as one in a system unit with `Delegate=yes`, of escapes, crashes
+ * and calls what groups bear on. Then on Debian's own kernel, emulated by qemu, as each of them doctor, tour and the
+ * limits that groups keep and the escapes that User-Mode Linux has no way for. `--all`: everything as everybody in both.
+ * Of the kills at every step of a commit a sample is shown.
+ * The last line reads `N passed, N failed`; fails if a step failed, is missing, or a machine did not end by itself.
+ * Assumes: root (for debootstrap, the first time, and process namespaces), qemu-system-x86, debootstrap, e2fsprogs.
  */
-import { randomBytes } from "node:crypto"
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { root, say } from "../house.mjs"
 import { setup } from "../setup.mjs"
-import { cacheFolder, guestImage, makeDisk, run } from "./image.mjs"
-import { boot } from "./machine.mjs"
+import { cacheFolder, guestImage, run } from "./image.mjs"
+import { machines } from "./machine.mjs"
 import { planOf, steps, users } from "./plan.mjs"
+import { tryOn } from "./trial.mjs"
 
 const { values } = parseArgs({
   options: {
     as: { type: "string", default: "root,plain,delegated,unit" },
     only: { type: "string", default: "" },
+    machine: { type: "string", default: "uml,qemu" },
     cpus: { type: "string", default: "2" },
     memory: { type: "string", default: "4096" },
     minutes: { type: "string", default: "600" },
@@ -53,24 +54,9 @@ if (stranger !== undefined) fail(`--as takes ${users.join(", ")}, not ${stranger
 const only = wordsOf(values.only)
 const unknown = only.find((word) => !steps.includes(word))
 if (unknown !== undefined) fail(`--only takes ${steps.join(", ")}, not ${unknown}`)
-const plan = planOf(as, only, values.all)
-
-/** The work tree as a disk: everything but the history, without its types, with plan and token. */
-const houseDisk = (folder, token, node) => {
-  const tree = join(folder, "tree")
-  mkdirSync(tree)
-  for (const name of readdirSync(root))
-    if (name !== ".git") run("cp", ["-a", "--reflink=auto", join(root, name), join(tree, name)])
-  run(node, ["--no-warnings", join(root, "scripts", "vm", "strip.mjs"), tree])
-  mkdirSync(join(tree, "vm"))
-  writeFileSync(join(tree, "vm", "token"), `${token}\n`)
-  const lines = plan.map(({ who, minutes, name, command }) => `${who}\t${minutes * 60}\t${name}\t${command}\n`)
-  writeFileSync(join(tree, "vm", "plan"), lines.join(""))
-  const disk = join(folder, "house.img")
-  makeDisk(tree, disk, { label: "house", size: "3G" })
-  rmSync(tree, { recursive: true })
-  return disk
-}
+const kinds = wordsOf(values.machine)
+const other = kinds.find((word) => !Object.hasOwn(machines, word))
+if (other !== undefined) fail(`--machine takes ${Object.keys(machines).join(", ")}, not ${other}`)
 
 const node = setup({ forTests: true })
 const image = guestImage()
@@ -80,61 +66,47 @@ for (const name of readdirSync(cacheFolder())) {
   if (pid !== undefined && !existsSync(`/proc/${pid}`))
     rmSync(join(cacheFolder(), name), { recursive: true, force: true })
 }
-const folder = mkdtempSync(join(cacheFolder(), `run-${process.pid}-`))
+
 const startedAt = Date.now()
 const clock = () => {
   const seconds = Math.round((Date.now() - startedAt) / 1000)
   return `${String(Math.floor(seconds / 60)).padStart(3)}:${String(seconds % 60).padStart(2, "0")}`
 }
-const ended = new Map()
-let isDone = false
-let heard = []
-const token = randomBytes(12).toString("hex")
-const hear = (line) => {
-  if (!line.startsWith(`${token} `)) {
-    heard.push(line)
-    if (values.verbose) say(line)
-    return
-  }
-  const words = line.slice(token.length + 1).split(" ")
-  if (words[0] === "begin") heard = []
-  if (words[0] === "done") isDone = true
-  if (words[0] === "end") {
-    const [, code, who, name] = words
-    const tests = heard.map((kept) => /^ +Tests +(.*)$/.exec(kept)?.[1]).find((found) => found !== undefined)
-    // A run in which every test was skipped ends well, and shows nothing.
-    const trouble =
-      code === "0" ? (tests?.includes(" passed") === false ? "no test ran" : "") : code === "124" ? "out of time" : code
-    ended.set(`${who} ${name}`, trouble)
-    if (trouble !== "" && !values.verbose) for (const kept of heard) say(`    ${kept}`)
-    const counts = tests === undefined ? "" : `: ${tests}`
-    say(`${clock()}  ${trouble === "" ? "passed" : `FAILED (${trouble})`}  ${who}: ${name}${counts}`)
-  } else say(`${clock()}  ${words.join(" ")}`)
-}
-let trouble
+const folder = mkdtempSync(join(cacheFolder(), `run-${process.pid}-`))
+/** @type {{ passed: number, failed: number, trouble: string | undefined }[]} */
+const results = []
 try {
-  say("vm: laying the work tree on a disk")
-  const house = houseDisk(folder, token, node)
-  const bootLog = join(folder, "console.log")
-  say(`vm: booting (${plan.length} steps; the kernel's own words go to ${bootLog})`)
-  trouble = await boot(
-    image,
-    {
-      house,
-      console: bootLog,
-      cpus: Number(values.cpus),
-      memoryMiB: Number(values.memory),
-      deadlineMs: Number(values.minutes) * 60_000,
-    },
-    hear,
-  )
-  if (trouble === undefined && !isDone) trouble = "the machine went off before the plan's end"
-  if (trouble !== undefined && existsSync(bootLog))
-    for (const line of readFileSync(bootLog, "utf8").split("\n").slice(-30)) say(`    ${line}`)
+  const tree = join(folder, "tree")
+  mkdirSync(tree)
+  for (const name of readdirSync(root))
+    if (name !== ".git") run("cp", ["-a", "--reflink=auto", join(root, name), join(tree, name)])
+  run(node, ["--no-warnings", join(root, "scripts", "vm", "strip.mjs"), tree])
+
+  const attempt = async (/** @type {import("./machine.mjs").Kind} */ kind, /** @type {string[]} */ who) => {
+    const plan = planOf(kind, who, only, values.all)
+    if (plan.length === 0) return
+    const label = `${kind}-${who.length === 1 ? who[0] : "all"}`
+    const told = (/** @type {string} */ words) => say(`${clock()}  ${label}  ${words}`)
+    const size = { cpus: Number(values.cpus), memoryMiB: Number(values.memory) }
+    const deadlineMs = Number(values.minutes) * 60_000
+    const { verbose } = values
+    results.push(
+      await tryOn(kind, image, { tree, folder: join(folder, label), plan, ...size, deadlineMs, verbose, told }),
+    )
+  }
+  if (kinds.includes("uml")) {
+    // A machine with one processor for each user, as many at a time as there are processors here.
+    const waiting = [...as]
+    const worker = async () => {
+      for (let who = waiting.shift(); who !== undefined; who = waiting.shift()) await attempt("uml", [who])
+    }
+    await Promise.all(Array.from({ length: Number(values.cpus) }, worker))
+  }
+  if (kinds.includes("qemu")) await attempt("qemu", as)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
-if (trouble !== undefined) say(`vm: ${trouble}`)
-const passed = plan.filter(({ who, name }) => ended.get(`${who} ${name}`) === "").length
-console.log(`${passed} passed, ${plan.length - passed} failed`)
-process.exitCode = passed === plan.length && trouble === undefined ? 0 : 1
+const sum = (/** @type {"passed" | "failed"} */ what) => results.reduce((total, one) => total + one[what], 0)
+console.log(`${sum("passed")} passed, ${sum("failed")} failed`)
+process.exitCode =
+  results.length > 0 && results.every(({ failed, trouble }) => failed === 0 && trouble === undefined) ? 0 : 1

@@ -11,19 +11,21 @@ interface Expiring {
   onExpired(callback: () => void): void
   off(callback: () => void): void
 }
+/** Done without a place; one is waited for again before it answers. */
+export type Aside = <T>(other: () => Promise<T>) => Promise<T>
 interface Turnstile {
   enter(deadline: Expiring, client: string): boolean | Promise<boolean>
   leave(client: string): void
   /**
    * Do the work when its turn has come, however long that takes. Work that is cancelled while it waits is done at once,
-   * beside the others: it hears the same signal, and has only to say so.
+   * beside the others: it hears the same signal, and has only to say so. What the work does `aside` takes no place.
    */
-  pass<T>(work: () => Promise<T>, cancel?: AbortSignal): Promise<T>
+  pass<T>(work: (aside: Aside) => Promise<T>, cancel?: AbortSignal, client?: string): Promise<T>
 }
 
 const never: Expiring = { expired: false, onExpired: () => undefined, off: () => undefined }
 
-const untilAborted = (signal: AbortSignal): Expiring => ({
+export const untilAborted = (signal: AbortSignal): Expiring => ({
   expired: signal.aborted,
   onExpired: (callback) => signal.addEventListener("abort", callback, { once: true }),
   off: (callback) => signal.removeEventListener("abort", callback),
@@ -82,12 +84,23 @@ export function createTurnstile(limit: number, ofOne = limit): Turnstile {
   return {
     enter,
     leave,
-    async pass(work, cancel) {
-      const entered = await enter(cancel === undefined ? never : untilAborted(cancel), "")
+    async pass(work, cancel, client = "") {
+      const deadline = cancel === undefined ? never : untilAborted(cancel)
+      let entered = await enter(deadline, client)
+      const aside: Aside = async (other) => {
+        if (!entered) return other()
+        entered = false
+        leave(client)
+        try {
+          return await other()
+        } finally {
+          entered = await enter(deadline, client)
+        }
+      }
       try {
-        return await work()
+        return await work(aside)
       } finally {
-        if (entered) leave("")
+        if (entered) leave(client)
       }
     },
   }

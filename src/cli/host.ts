@@ -10,6 +10,7 @@ import { reasons } from "../host/reasons.ts"
 import { exit } from "./exit.ts"
 import { diagnosticLines } from "./render/diagnostics.ts"
 import { type Terminal } from "./terminal.ts"
+import { hostTyped } from "./typed-again.ts"
 import { inline, visible } from "./visible.ts"
 
 export interface HostFlags {
@@ -65,7 +66,7 @@ export const withHost = async (
     return tellStart(error, terminal, failed)
   }
   try {
-    return await use(host)
+    return await use(hostTyped(host, flags.manifests))
   } finally {
     await host.close()
   }

@@ -12,7 +12,8 @@ interface Interrupt extends Disposable {
   readonly signal: AbortSignal
 }
 
-export const onInterrupt = (tell: () => void): Interrupt => {
+/** `hangUp`: what a SIGHUP is for instead, for programs that outlive their terminal. */
+export const onInterrupt = (tell: () => void, hangUp?: () => void): Interrupt => {
   const controller = new AbortController()
   let firstAt = 0
   const take = (name: keyof typeof signals) => () => {
@@ -23,7 +24,9 @@ export const onInterrupt = (tell: () => void): Interrupt => {
     } else if (Date.now() - firstAt > together) process.exit(128 + signals[name])
   }
   const names = Object.keys(signals) as (keyof typeof signals)[]
-  const listeners = names.map((name) => [name, take(name)] as const)
+  const listeners = names.map(
+    (name) => [name, name === "SIGHUP" && hangUp !== undefined ? hangUp : take(name)] as const,
+  )
   for (const [name, listener] of listeners) process.on(name, listener)
   return {
     signal: controller.signal,

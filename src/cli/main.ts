@@ -9,6 +9,7 @@ import { CommanderError } from "commander"
 import { exit } from "./exit.ts"
 import { createProgram } from "./program.ts"
 import { createTerminal } from "./terminal.ts"
+import { says } from "./texts.ts"
 import { inline, visible } from "./visible.ts"
 
 const version = (): string => {
@@ -37,6 +38,9 @@ const perform = async (argv: readonly string[]): Promise<number> => {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? exit.ok : exit.usage
     terminal.say(`caisson: ${inline(error instanceof Error ? error.message : String(error))}`)
+    if (error instanceof Error && "fix" in error) terminal.say(`fix: ${inline(String(error.fix))}`)
+    if (error instanceof Error && error.message.startsWith("Cannot find package "))
+      terminal.say(`fix: ${says.setUpAgain}`)
     if (process.env["CAISSON_DEBUG"] && error instanceof Error) terminal.say(visible(error.stack ?? ""))
     return exit.hostBroken
   }

@@ -4,7 +4,7 @@
  * Guarantees: only commands that exist are here; an unknown one is refused with the nearest name. Unknown flags, extra
  * arguments and flags without a value are refused, each with the command that tells more.
  */
-import { Command, Option } from "commander"
+import { Command, InvalidArgumentError, Option } from "commander"
 import type { ApprovalFlags } from "./commands/approvals.ts"
 import type { Terminal } from "./terminal.ts"
 import { about, commands, exitCodes, options, says } from "./texts.ts"
@@ -12,6 +12,15 @@ import { about, commands, exitCodes, options, says } from "./texts.ts"
 type Finish = (code: number) => void
 
 const collect = (folder: string, earlier: string[] | undefined): string[] => [...(earlier ?? []), folder]
+const secondsOf = (text: string): number => {
+  if (!/^[1-9][0-9]{0,5}$/.test(text)) throw new InvalidArgumentError("Write a whole number of seconds.")
+  return Number(text)
+}
+const daysOf = (text: string): string => {
+  if (!/^[0-9]{1,6}(\.[0-9]{1,9})?$/.test(text) || Number(text) === 0)
+    throw new InvalidArgumentError("Write how many days, above 0.")
+  return text
+}
 const json = (): Option => new Option("--json", options.json)
 const manifests = (): Option => new Option("--manifests <dir>", options.manifests).argParser(collect)
 const backend = (): Option => new Option("--backend <name>", options.backend).choices(["namespace", "docker"])
@@ -30,6 +39,7 @@ const addCalls = (program: Command, terminal: Terminal, finish: Finish): void =>
   callFlags(program.command("call <tool>").description(commands.call))
     .option("--plan", options.plan)
     .option("--yes", options.yes)
+    .addOption(new Option("--wait [seconds]", options.wait).preset("600").argParser(secondsOf))
     .addOption(json())
     .action(async (tool: string, flags) =>
       finish(await (await import("./commands/call.ts")).run(tool, flags, terminal)),
@@ -92,6 +102,104 @@ const addSecrets = (program: Command, terminal: Terminal, finish: Finish): void 
     .action(async (flags) => finish(await (await import("./commands/secrets.ts")).rotate(flags, terminal)))
 }
 
+const addLogins = (program: Command, terminal: Terminal, finish: Finish): void => {
+  const owned = (name: string, description: string): Command =>
+    program
+      .command(name)
+      .description(description)
+      .option("--workspace <dir>", options.workspace, ".")
+      .option("--user <id>", options.user)
+      .addOption(manifests())
+      .addOption(backend())
+      .addOption(json())
+  owned("login <driver>", commands.login)
+    .option("--headless", options.headless)
+    .option("--wait", options.loginWait)
+    .action(async (driver: string, flags) =>
+      finish(await (await import("./commands/login.ts")).login(driver, flags, terminal)),
+    )
+  owned("logout <driver>", commands.logout).action(async (driver: string, flags) =>
+    finish(await (await import("./commands/login.ts")).logout(driver, flags, terminal)),
+  )
+  owned("auth", commands.auth).action(async (flags) =>
+    finish(await (await import("./commands/login.ts")).auth(flags, terminal)),
+  )
+}
+
+const addDaemon = (program: Command, version: string, terminal: Terminal, finish: Finish): void => {
+  program
+    .command("serve")
+    .description(commands.serve)
+    .option("--listen <address>", options.listenOn)
+    .addOption(manifests())
+    .addOption(backend())
+    .action(async (flags) => finish(await (await import("./commands/serving/serve.ts")).run(flags, version, terminal)))
+  program
+    .command("mcp")
+    .description(commands.mcp)
+    .option("--workspace <dir>", options.workspace, ".")
+    .option("--user <id>", options.user)
+    .addOption(manifests())
+    .addOption(backend())
+    .addOption(new Option("--tag <name>", options.tag).argParser(collect))
+    .option("--find", options.find)
+    .action(async (flags) => finish(await (await import("./commands/serving/mcp.ts")).run(flags, version, terminal)))
+  const tokens = program.command("tokens").description(commands.tokens)
+  tokens
+    .command("create")
+    .description(commands.tokensCreate)
+    .option("--user <id>", options.tokenUser)
+    .option("--tenant <id>", options.tenant)
+    .option("--label <text>", options.label)
+    .option("--person", options.person)
+    .addOption(new Option("--workspace <dir>", options.tokenWorkspace).argParser(collect))
+    .addOption(new Option("--any-workspace", options.anyWorkspace).conflicts("workspace"))
+    .addOption(new Option("--role <name>", options.role).argParser(collect))
+    .option("--days <n>", options.days, daysOf)
+    .addOption(json())
+    .action(async (flags) => finish(await (await import("./commands/tokens.ts")).create(flags, terminal)))
+  tokens
+    .command("list")
+    .description(commands.tokensList)
+    .option("--tenant <id>", options.tenant)
+    .addOption(json())
+    .action(async (flags) => finish(await (await import("./commands/tokens.ts")).list(flags, terminal)))
+  tokens
+    .command("revoke <id>")
+    .description(commands.tokensRevoke)
+    .option("--tenant <id>", options.tenant)
+    .action(async (id: string, flags) =>
+      finish(await (await import("./commands/tokens.ts")).revoke(id, flags, terminal)),
+    )
+}
+
+const addGrants = (program: Command, terminal: Terminal, finish: Finish): void => {
+  const grants = program.command("grants").description(commands.grants)
+  grants
+    .command("create")
+    .description(commands.grantsCreate)
+    .requiredOption("--tool <tool>", options.grantTool)
+    .option("--user <id>", options.grantUser)
+    .option("--workspace <dir>", options.grantWorkspace)
+    .addOption(new Option("--any-workspace", options.grantAny).conflicts("workspace"))
+    .option("--uses <n>", options.uses)
+    .addOption(new Option("--until <moment>", options.until).conflicts("days"))
+    .option("--days <n>", options.grantDays, daysOf)
+    .option("--reason <text>", options.reason)
+    .addOption(manifests())
+    .addOption(json())
+    .action(async (flags) => finish(await (await import("./commands/grants.ts")).create(flags, terminal)))
+  grants
+    .command("list")
+    .description(commands.grantsList)
+    .addOption(json())
+    .action(async (flags) => finish(await (await import("./commands/grants.ts")).list(flags, terminal)))
+  grants
+    .command("revoke <id>")
+    .description(commands.grantsRevoke)
+    .action(async (id: string) => finish(await (await import("./commands/grants.ts")).revoke(id, terminal)))
+}
+
 const addCatalogue = (program: Command, terminal: Terminal, finish: Finish): void => {
   const listing = (name: string, description: string): Command =>
     program.command(name).description(description).addOption(manifests()).addOption(backend()).addOption(json())
@@ -122,6 +230,34 @@ const addCatalogue = (program: Command, terminal: Terminal, finish: Finish): voi
     )
 }
 
+const addReceipts = (program: Command, terminal: Terminal, finish: Finish): void => {
+  const filtered = (command: Command): Command =>
+    command
+      .option("--call <id>", options.call)
+      .option("--tool <id>", options.ofTool)
+      .option("--user <id>", options.ofUser)
+      .option("--verdict <code>", options.verdict)
+      .option("--since <time>", options.since)
+      .option("--until <time>", options.entriesUntil)
+      .option("--wrote <path>", options.wrote)
+      .option("--host <host>", options.reachedHost)
+      .option("--denied", options.denied)
+  const receipts = filtered(program.command("receipts").description(commands.receipts))
+    .option("--limit <count>", options.limit)
+    .addOption(json())
+    .action(async (flags) => finish(await (await import("./commands/evidence/receipts.ts")).run(flags, terminal)))
+  // Flags stand before or after the word.
+  filtered(receipts.command("export").description(commands.receiptsExport)).action(
+    async (_flags: unknown, command: Command) =>
+      finish(
+        await (await import("./commands/evidence/receipts.ts")).exported(
+          { ...receipts.opts(), ...command.opts() },
+          terminal,
+        ),
+      ),
+  )
+}
+
 const addEvidence = (program: Command, terminal: Terminal, finish: Finish): void => {
   program
     .command("doctor")
@@ -129,12 +265,7 @@ const addEvidence = (program: Command, terminal: Terminal, finish: Finish): void
     .addOption(backend())
     .addOption(json())
     .action(async (flags) => finish(await (await import("./commands/doctor.ts")).run(flags, terminal)))
-  program
-    .command("receipts")
-    .description(commands.receipts)
-    .option("--call <id>", options.call)
-    .addOption(json())
-    .action(async (flags) => finish(await (await import("./commands/receipts.ts")).run(flags, terminal)))
+  addReceipts(program, terminal, finish)
   program
     .command("verify [dir]")
     .description(commands.verify)
@@ -142,21 +273,26 @@ const addEvidence = (program: Command, terminal: Terminal, finish: Finish): void
     .option("--head <hash>", options.head)
     .addOption(json())
     .action(async (dir: string | undefined, flags) =>
-      finish(await (await import("./commands/verify.ts")).run(dir, flags, terminal)),
+      finish(await (await import("./commands/evidence/verify.ts")).run(dir, flags, terminal)),
     )
   program
     .command("egress-proxy")
     .description(commands.egressProxy)
     .requiredOption("--policy <file>", options.policy)
     .requiredOption("--listen <address>", options.listen)
-    .action(async (flags) => finish(await (await import("./commands/egress-proxy.ts")).run(flags, terminal)))
+    .action(async (flags) => finish(await (await import("./commands/serving/egress-proxy.ts")).run(flags, terminal)))
 }
+
+/** As it is typed: `caisson grants create`. */
+const nameOf = (command: Command): string =>
+  command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`
 
 /** What follows a refusal: how the command is used, and where more is told. */
 const usageOf = (command: Command): string => {
+  const name = nameOf(command)
   const takesTool = command.registeredArguments.some((argument) => argument.name() === "tool")
-  const more = `\`caisson ${command.name()} --help\` tells more`
-  return `use  caisson ${command.name()} ${command.usage()}; ${takesTool ? `${says.listsTools}, ` : ""}${more}`
+  const more = `\`${name} --help\` tells more`
+  return `use  ${name} ${command.usage()}; ${takesTool ? `${says.listsTools}, ` : ""}${more}`
 }
 
 export const createProgram = (version: string, terminal: Terminal, finish: Finish): Command => {
@@ -173,6 +309,9 @@ export const createProgram = (version: string, terminal: Terminal, finish: Finis
   addCalls(program, terminal, finish)
   addApprovals(program, terminal, finish)
   addSecrets(program, terminal, finish)
+  addLogins(program, terminal, finish)
+  addDaemon(program, version, terminal, finish)
+  addGrants(program, terminal, finish)
   addCatalogue(program, terminal, finish)
   addEvidence(program, terminal, finish)
   for (const command of program.commands.flatMap((each) => [each, ...each.commands]))

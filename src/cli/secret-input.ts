@@ -2,9 +2,10 @@
  * A secret's value from a person or a program: by a prompt that shows nothing, or from stdin; never from the command line.
  *
  * Guarantees: what is typed is not shown and stays out of the shell's history; one line's end behind it is no part of it.
- * Bounded.
+ * It is in no crash dump. Bounded.
  */
 import { vaultLimits } from "../host/limits.ts"
+import { leaveNoCore } from "../linux/processes.ts"
 
 type Given = { readonly ok: true; readonly value: string } | { readonly ok: false; readonly message: string }
 
@@ -55,5 +56,7 @@ const piped = async (signal: AbortSignal): Promise<Given> => {
   }
 }
 
-export const givenSecret = (prompt: string, signal: AbortSignal): Promise<Given> =>
-  process.stdin.isTTY === true ? typed(prompt, signal) : piped(signal)
+export const givenSecret = (prompt: string, signal: AbortSignal): Promise<Given> => {
+  leaveNoCore()
+  return process.stdin.isTTY === true ? typed(prompt, signal) : piped(signal)
+}

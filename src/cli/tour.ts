@@ -115,9 +115,12 @@ const visit = async (
   return problem === undefined
 }
 
+const whoseReceipts =
+  "Of the tour's own data folder, which goes when the tour ends: typed by you, this command looks at yours, which has receipts once you typed a call."
+
 const conclude = async (host: Host, terminal: Terminal): Promise<boolean> => {
   const paint = terminal.paintResult
-  terminal.result(`\n${paint.bold("The receipts")}\n$ npx caisson verify`)
+  terminal.result(`\n${paint.bold("The receipts")}\n${paint.dim(whoseReceipts)}\n$ npx caisson verify`)
   const verdict = await verifyChain(host.data)
   terminal.result(
     verdict.ok

@@ -23,7 +23,11 @@ const escaped = (char: string): string => {
   const code = char.codePointAt(0) ?? 0
   return named[char] ?? (code <= 0xff ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`)
 }
-const asLocale = (text: string, wide: boolean): string => (wide ? text : text.replace(beyondAscii, escaped))
+/** Spelt in ASCII where the locale has nothing else. */
+export const asLocale = (text: string, wide = unicode): string => (wide ? text : text.replace(beyondAscii, escaped))
+
+/** Whether a character of a text of several lines does anything but stand there. */
+export const steersText = (char: string): boolean => char.search(steering) >= 0 && !harmlessInText.has(char)
 
 /** Text of several lines: newlines and tabs stay, nothing else steers. */
 export const visible = (text: string, wide = unicode): string =>

@@ -26,6 +26,9 @@ export const auditLockFile = at("audit", ".lock")
 /** disk space kept for the entry that tells of a full disk */
 export const auditReserveFile = at("audit", ".reserve")
 
+/** where in the log what lies: made from it, and made anew wherever it is missing */
+export const receiptIndexFile = at("receipts-index.db")
+
 /** what stays here when the evidence is taken along */
 const keysFolder = at("keys")
 export const auditKeyFile = at("keys", "audit-ed25519.pem")
@@ -41,14 +44,24 @@ export const vaultFile = at("secrets", "vault.json")
 /** held while they are written */
 export const vaultLockFile = at("secrets", ".lock")
 
-/** drivers' own state, a folder an owner */
+/** drivers' own state: a folder an owner, or a file where it is kept encrypted */
 export const homesFolder = at("homes")
+/** which key of the vault homes are encrypted under from now on */
+export const homeKeyNameFile = at("homes", "key")
+/** held by one who changes that, and together by all who write homes under it */
+export const homeKeyLockFile = at("homes", "key.lock")
+/** held while a login, a refresh or a logout is under way: one for each driver, workspace and user */
+export const loginLocksFolder = at("logins", "locks")
 /** a marker for each call under way: what a killed host left gets its receipt from it */
 export const callsFolder = at("calls")
 /** calls that wait for an answer, a folder each: the layer, what it was laid over, what the call answered */
 export const heldFolder = at("held")
 /** what is remembered of them, and whatever else outlives a process */
 export const storeFile = at("store.db")
+/** written and removed again, to see that things can be */
+export const healthFile = at(".health")
+/** what a store that other hosts share knows this one as */
+export const hostIdFile = at("host-id")
 /** ids of workspaces, by what their folders are */
 export const workspacesFolder = at("workspaces")
 /** the empty workspace of version checks */
@@ -60,6 +73,8 @@ export const installedLayersFolder = at("installed", "layers")
 export const installedListsFolder = at("installed", "lists")
 /** which of them serves which request */
 export const installedSpecsFolder = at("installed", "specs")
+/** downloads that broke off, a folder each, for the next attempt to go on with */
+export const installDownloadsFolder = at("installed", "downloads")
 /** installs under way */
 export const installBuildsFolder = at("installed", "builds")
 /** held while one is: one for each request */
@@ -79,6 +94,11 @@ export const registeredFile = at("registered.db")
 export const takenFile = at("taken-manifests")
 /** digests of programs, by what their files are */
 export const programDigestsFile = at("program-digests.json")
+
+/** where the daemon listens, for this user's own programs */
+export const daemonSocket = at("daemon.sock")
+/** held by the daemon while it runs */
+export const daemonLockFile = at("daemon.lock")
 
 /** the sandbox's: layers of calls, journals of commits */
 export const layersFolder = at("layers")

@@ -44,15 +44,19 @@ export const frontOf = (by: Definer, block: object, keys: Keys): JsonObject => {
   const bad = (message: string, path = ""): ManifestError =>
     fault(by, "not-json", path, message, "pass a plain object of JSON values")
   let text: string
+  let written: string
   try {
-    text = jcs(asManifest(block, keys))
+    const plain = asManifest(block, keys)
+    // That it is JSON, and nothing else; its keys stay in the order that they were written in, as a file's do.
+    text = jcs(plain)
+    written = JSON.stringify(plain)
   } catch (error) {
     throw bad(error instanceof Error ? error.message : String(error), error instanceof SpellingFault ? error.path : "")
   }
   if (text.length > limits.frontmatterBytes * 4) throw bad("the definition is too large")
   if (/"(?:__proto__|constructor|prototype)":/.test(text))
     throw bad("the keys `__proto__`, `constructor` and `prototype` are not allowed")
-  return deepFreeze(JSON.parse(text) as JsonObject)
+  return deepFreeze(JSON.parse(written) as JsonObject)
 }
 
 interface Made<M extends Manifest> extends DefinedManifest {

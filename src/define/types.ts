@@ -64,6 +64,10 @@ export interface DriverContext {
   region: string[]
   secrets: Record<string, string>
   signal: AbortSignal
+  /** of `execute`: what the call is known by; the same in all of its attempts, and for whoever asks again with its key */
+  operationKey?: string
+  /** of `execute`: another tool, one that the contract's `requires.tools` names, with the rights of whoever made this call */
+  call?: (tool: string, input?: Record<string, unknown>) => Promise<unknown>
 }
 export interface ExecuteArgs {
   /** valid against the contract */

@@ -12,12 +12,14 @@ export type { Listen, PolicyInput } from "./policy/options.ts"
 export { PolicyError } from "./policy/compile.ts"
 export { type Reason, type ReasonClass, type ReasonCode, reasons } from "./policy/reasons.ts"
 export { type Explained, explainDenial, namedDenial, type Stopped } from "./policy/explain.ts"
+export type { TokenKeep, TokenLogin, TokenTurn } from "./tokens/held.ts"
 export { defaultBudgets } from "./policy/budgets.ts"
 export { defaultLimits, type ProxyLimits } from "./limits.ts"
 export type { Denial, VerdictLogger } from "./policy/verdict-log.ts"
 export type {
   Dial,
   EgressBudgets,
+  EgressCapture,
   EgressPolicy,
   EgressServices,
   EgressSubstitution,

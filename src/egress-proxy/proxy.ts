@@ -25,6 +25,8 @@ import { defaultLimits, type ProxyLimits, processConnections, processPace, sandb
 import { type Listen, type PolicyInput, policyFrom } from "./policy/options.ts"
 import { compilePolicy, type CompileContext, PolicyError } from "./policy/compile.ts"
 import type { Interceptor } from "./tls/authority.ts"
+import { boundHosts, createCapturedTokens } from "./tokens/captured.ts"
+import type { TokenKeep } from "./tokens/held.ts"
 import { systemResolve } from "./dial/resolve.ts"
 import { whoseAddress } from "./policy/self.ts"
 import { serveTransparent } from "./serve/transparent.ts"
@@ -48,6 +50,8 @@ export interface EgressProxyOptions extends PolicyInput {
   readonly onDescriptor?: (descriptor: number, of: "listener" | "upstream") => void
   /** PEM trust anchors beside the public ones, for upstreams of substituted secrets */
   readonly upstreamCa?: readonly string[]
+  /** where the tokens of `capture` are kept */
+  readonly tokens?: TokenKeep
 }
 
 /** Listeners that belong to a sandbox, already listening. */
@@ -89,6 +93,11 @@ export interface EgressProxy extends AsyncDisposable {
   serve(channel: ProxyChannel): AsyncDisposable
   /** A connection for code of this process: decided, budgeted, dialled, recorded and cut like a client's. */
   dial(to: HostedDial): Promise<Dialled>
+  /**
+   * Another proxy for the same clients, at another time: policy, budgets and record are its own, the authority that they
+   * trust and the addresses that they were told are this one's, which is closed after it.
+   */
+  heir(options: Omit<EgressProxyOptions, "listen">): Promise<EgressProxy>
   denials(): readonly Denial[]
   /** Requests that were allowed and could not be carried: the answers that they got are the proxy's, not a site's. */
   failures(): readonly Denial[]
@@ -99,7 +108,11 @@ export interface EgressProxy extends AsyncDisposable {
 }
 
 /** What only tests hand in: rules switched off, who owns an address, and a Node that has no bare connections. */
-type ProxyInternals = Pick<CompileContext, "off" | "whose" | "ownNames"> & { readonly bare?: boolean }
+type ProxyInternals = Pick<CompileContext, "off" | "whose" | "ownNames"> & {
+  readonly bare?: boolean
+  /** of the proxy that this one is an heir of */
+  readonly inherited?: { readonly interceptor: BoundInterceptor | undefined; readonly names: SyntheticAddresses }
+}
 
 export async function createEgressProxy(options: EgressProxyOptions): Promise<EgressProxy> {
   return createProxyWith(options, {})
@@ -107,7 +120,9 @@ export async function createEgressProxy(options: EgressProxyOptions): Promise<Eg
 
 export async function createProxyWith(options: EgressProxyOptions, internals: ProxyInternals): Promise<EgressProxy> {
   const limits: ProxyLimits = { ...(options.listen === undefined ? sandboxLimits : defaultLimits), ...options.limits }
-  const context: CompileContext = { whose: whoseAddress, ...internals }
+  const { inherited, ...rules } = internals
+  const captured = options.tokens === undefined ? undefined : createCapturedTokens(options.tokens)
+  const context: CompileContext = { whose: whoseAddress, captured, ...rules }
   const bare = internals.bare !== false && handles !== undefined
   const { onVerdict, logger } = options
   const log = createVerdictLog({
@@ -122,7 +137,8 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     if (descriptor !== undefined) attempt(() => options.onDescriptor?.(descriptor, of), nothing)
   }
   const policy = compilePolicy(policyFrom(options), context)
-  const interceptor = await interceptorFor(options)
+  const interceptor = inherited === undefined ? await interceptorFor(options) : inherited.interceptor
+  if (inherited !== undefined) checkBoundHosts(interceptor, options)
   const place = processPace.join()
   const gate = createGate({
     policy,
@@ -133,11 +149,12 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     dial: options.dial ?? systemDial,
     dialBare: bare && options.dial === undefined ? dialBare : undefined,
     interceptor,
+    captured,
     onDialled: (upstream) => described(descriptorOf(upstream), "upstream"),
   })
   const connections = new Crowd(options.listen !== undefined)
   const door = createDoor(gate)
-  let names: SyntheticAddresses = createSyntheticAddresses({ generation: 0 })
+  let names: SyntheticAddresses = inherited?.names ?? createSyntheticAddresses({ generation: 0 })
   let closing: Promise<void> | undefined
   const undo: (() => void | Promise<void>)[] = []
 
@@ -215,6 +232,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     })
 
   const close = async () => {
+    await captured?.settled()
     gate.close()
     door.close()
     const gone = [...connections].map(
@@ -224,7 +242,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
           source.destroy()
         }),
     )
-    interceptor?.authority.dispose()
+    if (inherited === undefined) interceptor?.authority.dispose()
     const ends = await Promise.allSettled([...gone, ...undo.splice(0).map(async (step) => step())])
     const failed = ends.find((end) => end.status === "rejected")
     log.flush()
@@ -254,6 +272,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     },
     serve,
     dial,
+    heir: (more) => createProxyWith(more, { ...internals, inherited: { interceptor, names } }),
     denials: () => log.denials(),
     failures: () => log.failures(),
     nameFor: (address) => names.nameFor(address),
@@ -283,19 +302,21 @@ const isLoopback = ({ local: { address } }: ByteSource): boolean =>
 
 type BoundInterceptor = Interceptor & { readonly names: readonly string[] }
 
-async function interceptorFor({
-  substitutions = [],
-  upstreamCa,
-}: EgressProxyOptions): Promise<BoundInterceptor | undefined> {
-  if (substitutions.length === 0) return undefined
+const boundNames = ({ substitutions = [], capture }: PolicyInput): readonly string[] => [
+  ...new Set([...substitutions.flatMap(({ hosts }) => hosts), ...(capture === undefined ? [] : boundHosts(capture))]),
+]
+
+async function interceptorFor(options: EgressProxyOptions): Promise<BoundInterceptor | undefined> {
+  const { upstreamCa } = options
+  const names = boundNames(options)
+  if (names.length === 0) return undefined
   const { createCallAuthority } = await import("./tls/authority.ts")
-  const names = [...new Set(substitutions.flatMap(({ hosts }) => hosts))]
   return { names, authority: createCallAuthority({ names }), ...(upstreamCa !== undefined && { upstreamCa }) }
 }
 
 /** The authority speaks for the hosts it was made for; a sandbox that trusts it cannot be told of others. */
-function checkBoundHosts(interceptor: BoundInterceptor | undefined, { substitutions = [] }: PolicyInput): void {
-  const foreign = substitutions.flatMap(({ hosts }) => hosts).find((host) => interceptor?.names.includes(host) !== true)
+function checkBoundHosts(interceptor: BoundInterceptor | undefined, input: PolicyInput): void {
+  const foreign = boundNames(input).find((host) => interceptor?.names.includes(host) !== true)
   if (foreign !== undefined)
     throw new PolicyError(`substitutions: ${foreign} was not bound when the proxy was made; make another proxy`)
 }

@@ -1,6 +1,7 @@
 /** The words that cross the proxy's border. Policy comes in as a plain value; verdicts go out as plain values. */
 import type { Socket } from "node:net"
 import type { EgressEntry } from "../manifest/values/egress-entry.ts"
+import type { TokenCapture } from "../manifest/values/token-endpoint.ts"
 
 /** `db.test: 127.0.0.1:5432`: a name this host maps on purpose, the one way to a loopback or private address. */
 export type EgressServices = Readonly<Record<string, { readonly address: string; readonly port: number }>>
@@ -24,7 +25,11 @@ export interface EgressPolicy {
   readonly readOnlyHttp: "enforce" | "report" | "off"
   /** secrets substituted at the proxy: values live in memory only */
   readonly substitutions: readonly EgressSubstitution[]
+  /** tokens that providers give out are kept, and the sandbox gets placeholders */
+  readonly capture?: EgressCapture
 }
+
+export type EgressCapture = TokenCapture
 
 export interface EgressSubstitution {
   /** what the sandbox sees, e.g. `$$SECRET[GITHUB_TOKEN]$$` */

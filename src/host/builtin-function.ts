@@ -3,7 +3,7 @@ import type { JsonObject } from "../manifest/types.ts"
 import type { HostedFiles } from "../sandbox/layers/hosted/layer.ts"
 
 export interface BuiltinArgs {
-  /** valid against the contract, under the driver's names; a copy */
+  /** valid against the contract, under the driver's names, with the contract's defaults; a copy */
   readonly input: JsonObject
   readonly context: JsonObject
   /** the workspace, through the call's view; what is written lies in a layer that is judged and committed as any call's */

@@ -6,7 +6,7 @@ import type { InstallProgress } from "./install/types.ts"
 export type EventBody =
   | { readonly type: "admitted"; readonly tool: string }
   | { readonly type: "installing"; readonly driver: string; readonly progress: InstallProgress }
-  | { readonly type: "routed"; readonly driver: string }
+  | { readonly type: "routed"; readonly driver: string; readonly kind: string }
   | { readonly type: "sealed"; readonly profileDigest: string }
   | { readonly type: "started"; readonly attempt: number }
   /** `dropped`: bytes of either stream that were left out just before */

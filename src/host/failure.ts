@@ -16,8 +16,14 @@ export interface Failure {
   /** absent: the table's answer for the code; a tool's own code is not retryable */
   readonly retryable?: boolean
   readonly details: JsonObject
+  /** what was asked is known not to have been done: it was never sent, or was refused */
+  readonly undone?: true
   /** for the receipt alone; the caller is not told */
   readonly evidence?: JsonObject
+  /** it says that the driver's login is gone, or perhaps that; for the host alone */
+  readonly expiry?: "expired" | "perhaps" | undefined
+  /** it says that the login is good and does not reach so far; for the host alone */
+  readonly lacks?: readonly string[]
 }
 
 /** What came of a call that went well. */

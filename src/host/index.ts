@@ -7,6 +7,7 @@ export { HostStartError } from "./start-error.ts"
 export { reasons, type ErrorClass, type Reason, type ReasonCode } from "./reasons.ts"
 export { readReceipts, verifyChain, type ChainCode, type ChainVerdict } from "./receipts/verify.ts"
 export type { CallEvent } from "./events.ts"
+export type { LentTerminal, LoginProgress, PageToOpen, Person, Question } from "./person.ts"
 export type { InstallProgress } from "./install/types.ts"
 export type { AuditEvent } from "./receipts/event.ts"
 export type {
@@ -28,6 +29,13 @@ export type {
   InstallDriverOptions,
   InstallReport,
   ListOptions,
+  LoginDriverOptions,
+  LoginReport,
+  LogoutDriverOptions,
+  LogoutReport,
+  AuthListing,
+  AuthReport,
+  WorkspaceOptions,
   ReportedDenial,
   ReportedEffect,
   ReviewedTool,
@@ -35,6 +43,7 @@ export type {
   ReviewReport,
   RoutePhase,
   PruneReport,
+  ReloadReport,
   SecretOptions,
   SecretsOfHost,
   RouteRow,

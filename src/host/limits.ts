@@ -61,6 +61,8 @@ export const hostLimits = Object.freeze({
   contextBytes: limit("admit", MiB, "input_invalid"),
   registeredReaches: limit("the registry", 50_000, "of manifests that nobody vouches for, the oldest are forgotten"),
   takenSets: limit("the registry", 64, "the oldest set of manifests is looked up again"),
+  reloadFaults: limit("reloads", 20, "further faults of what was not taken are not told"),
+  waitMs: limit("calls that wait for their workspace", 3_600_000, "a longer wait is cut to this"),
   concurrentCalls: limit("the host", 64, "the call, listing or question waits for a place"),
   concurrentProbes: limit("version checks", 4, "the check waits for a place"),
   probeMs: limit("version checks", 120_000, "waiting included: the driver counts as unavailable, and is asked again"),
@@ -74,7 +76,28 @@ export const hostLimits = Object.freeze({
   ),
   healthReasonChars: limit("health checks", 300, "the rest of why a driver is not well is left out"),
   healthRecordBytes: limit("health checks", 4096, "a longer record is not read, and the driver is checked again"),
+  nestedDepth: limit(
+    "calls within calls",
+    3,
+    "a call that deep may ask for no further one: limit_exceeded, to its program",
+  ),
+  nestedCalls: limit(
+    "calls within calls",
+    64,
+    "of one call and all below it: limit_exceeded, to the program that asks for more",
+  ),
+  nestedDenials: limit("calls within calls", 32, "further tools that were refused are not named"),
   driversOfACall: limit("retries", 3, "the failure of the last one is the call's"),
+  paceWaitMs: limit(
+    "the pace of a service",
+    5_000,
+    "a request whose turn is later is not waited for: rate_limited, with the time",
+  ),
+  paceMs: limit(
+    "the pace of a service",
+    3600 * 1000,
+    "a service that asked to be left alone for longer is asked again",
+  ),
   lastWordMs: limit(
     "a conversation",
     2_000,
@@ -89,6 +112,8 @@ export const hostLimits = Object.freeze({
   mcpDepth: limit("an MCP server's talk", 128, "a message nested deeper: the server is left; limit_exceeded"),
   mcpUnsentBytes: limit("an MCP server's talk", 32 * MiB, "the server does not read: it is left; limit_exceeded"),
   mcpPages: limit("an MCP server's talk", 64, "of its list of tools: upstream_error"),
+  mcpChallengeChars: limit("an MCP server's refusal", 8_192, "the rest of what it says of the token is not read"),
+  mcpScopes: limit("an MCP server's refusal", 64, "further scopes that it names are left out"),
   mcpRounds: limit("an MCP server's talk", 8, "questions for one call: upstream_error"),
   mcpProbeMs: limit(
     "an MCP server's talk",
@@ -107,6 +132,21 @@ export const hostLimits = Object.freeze({
   ),
   mcpMessageChars: limit("an MCP server's talk", 1_000, "the rest of its words in an error is left out"),
   mcpUriChars: limit("an MCP server's talk", 4_096, "a longer address of a resource: output_parse_failed"),
+  keptServers: limit("kept servers", 8, "that wait for a call: the one that waited longest is ended"),
+  keptMemoryBytes: limit(
+    "kept servers",
+    8192 * MiB,
+    "that those which wait may use, all together: the one that waited longest is ended",
+  ),
+  keptIdleMs: limit("kept servers", 300_000, "nobody called it for that long: it is ended"),
+  keptLifeMs: limit("kept servers", 3600 * 1000, "the next call gets a new one"),
+  keptWaiting: limit("kept servers", 16, "calls that wait for the same one: rate_limited"),
+  keptUnheardBytes: limit("kept servers", MiB, "what it prints while nobody calls: it is ended"),
+  keptWorkspaceEntries: limit(
+    "kept servers",
+    10_000,
+    "nobody can tell soon enough whether a workspace with more is unchanged: the server is not kept",
+  ),
   offerBytes: limit("the store", MiB / 4, "a longer offer is remembered by its digest alone"),
   judgeMs: limit("the judge", 60_000, "limit_exceeded, and nothing is committed"),
   receiptBytes: limit("the receipt", 3 * MiB, "the receipt keeps verdict, counts and digests alone"),
@@ -118,6 +158,11 @@ export const hostLimits = Object.freeze({
     "the rest of what a driver's home kept is recorded as a count and a digest of the whole list",
   ),
   unreachable: limit("the call", 20, "details.unreachable names no more hosts"),
+  receiptFileBytes: limit(
+    "the receipt",
+    MiB / 4,
+    "the rest of a contract's files is recorded as a count and a digest of the whole list",
+  ),
   receiptDenialBytes: limit("the receipt", MiB / 8, "the rest is recorded as a count and a digest of the whole list"),
   receiptReachedBytes: limit("the receipt", MiB / 16, "the rest is recorded as a count and a digest of the whole list"),
   receiptPrograms: limit("the receipt", 64, "the rest of the programs that may be started is recorded as a count"),
@@ -160,7 +205,35 @@ export const hostLimits = Object.freeze({
     10_000,
     "another process kept it that long: the call is not held, or the decision not made",
   ),
+  receiptsTold: limit("questions about receipts", 200, "a page has no more; its cursor tells where the next begins"),
+  receiptsPageBytes: limit("questions about receipts", 8 * MiB, "a page ends before the entry that would go beyond it"),
+  indexedAtOnceBytes: limit("questions about receipts", MiB / 2, "of the log: other work has its turn"),
+  indexWaitMs: limit(
+    "questions about receipts",
+    5_000,
+    "the log is still being indexed: overloaded, and the next question finds more done",
+  ),
+  postgresConnections: limit("the store on PostgreSQL", 8, "further verbs wait for a session"),
+  postgresConnectMs: limit("the store on PostgreSQL", 3_000, "it is tried again until storeWaitMs is over"),
+  postgresStatementMs: limit("the store on PostgreSQL", 5_000, "the statement, or its wait for a lock, is given up"),
+  postgresIdleMs: limit("the store on PostgreSQL", 30_000, "a session that nobody used is closed"),
+  postgresUrlBytes: limit("the file of a store's URL", 4_096, "the host does not start"),
   settledCalls: limit("the store", 1_000, "the oldest held call that was decided is forgotten; its receipts stay"),
+  diffFileBytes: limit("diffs", MiB / 4, "a larger file is told by its size alone"),
+  diffBytes: limit("diffs", 4 * MiB, "of all files of a call: the rest are told by name alone"),
+  diffFiles: limit("diffs", 500, "the rest are told by name alone"),
+  diffLines: limit("diffs", 400, "of one file: the rest is a count"),
+  diffEdits: limit("diffs", 2_000, "a file with more of them is told whole, as it was and as it is"),
+  diffMs: limit("diffs", 500, "the same"),
+  callRecordMs: limit("the record of calls", 24 * 3600 * 1000, "what a call without a key answered is forgotten"),
+  keyedCallMs: limit("the record of calls", 8 * 24 * 3600 * 1000, "a key is forgotten, and stands for a new call then"),
+  callsTold: limit("the record of calls", 200, "a list has no more"),
+  grantDays: limit("grants", 366, "input_invalid: no grant lasts longer"),
+  grantUses: limit("one grant", 10_000, "input_invalid: no grant has more uses"),
+  grants: limit("the grants of a tenant", 1_000, "that are good: no further one is made"),
+  grantKeepMs: limit("a grant that ended", 30 * 24 * 3600 * 1000, "it is forgotten; receipts that name it stay"),
+  reasonChars: limit("a person's reason", 500, "input_invalid"),
+  tokenDays: limit("tokens", 366, "input_invalid: no token lasts longer"),
   routeRows: limit("a refused route", 100, "the rest of the drivers is a count in details.more"),
   unsentBytes: limit("the proxy's sockets", MiB / 8, "what the kernel could not send yet; the proxy reads no more"),
   clientBytes: limit("the proxy's sockets", MiB / 4, "what a client sent ahead; the kernel takes no more from it"),
@@ -173,7 +246,36 @@ export const vaultLimits = Object.freeze({
   entries: limit("the vault", 2_000, "input_invalid: no further secret is kept"),
   fileBytes: limit("the vault's file", 64 * MiB, "the vault is not opened"),
   keyBytes: limit("the vault's key", 4096, "the vault is not opened"),
+  tokenTurnMs: limit(
+    "captured tokens",
+    60_000,
+    "others use or keep them for that long: `token_answer`, nothing passes",
+  ),
   lockMs: limit("the vault", 30_000, "another process writes it for that long: internal"),
+}) satisfies Record<string, HostLimit>
+
+/** What lies encrypted of drivers' own state. What a home may hold is in the sandbox's limits. */
+export const homeLimits = Object.freeze({
+  fileBytes: limit("one home's file", 96 * MiB, "the home is not opened: internal"),
+  lockMs: limit("one home", 30_000, "others write it for that long: the state is not kept"),
+}) satisfies Record<string, HostLimit>
+
+/** What a login's provider may take. */
+export const loginWebLimits = Object.freeze({
+  answerBytes: limit("one answer of a provider", 1 * MiB, "the login ends: the provider could not be asked"),
+  scopes: limit("one login", 64, "further scopes are not asked for"),
+  servers: limit("one resource's metadata", 16, "further authorization servers that it names are not looked at"),
+}) satisfies Record<string, HostLimit>
+
+/** What a vault on another server may take. */
+export const kvLimits = Object.freeze({
+  answerMs: limit("one request to the vault", 10_000, "internal: it did not answer"),
+  answerBytes: limit("one answer of the vault", 4 * MiB, "internal: it did not answer"),
+  connections: limit("the vault's client", 4, "further requests wait"),
+  tokenBytes: limit("the file of a token", 4096, "internal: this host cannot sign in"),
+  folders: limit("the vault's names", 2_000, "internal: names are not read beyond"),
+  writes: limit("one secret, written by several at once", 5, "internal: it is not kept"),
+  namesMs: limit("the vault's names", 5_000, "they are read again"),
 }) satisfies Record<string, HostLimit>
 
 /** What the installation of one set of packages may use. */
@@ -189,5 +291,19 @@ export const installLimits = Object.freeze({
   layerDepth: limit("a frozen layer", 64, "folders within folders: install_failed"),
   packages: limit("one request", 64, "tool_unavailable"),
   inUseMs: limit("a frozen layer", 3600 * 1000, "since it was used or made last: it is not pruned before"),
+  stallMs: limit("a download", 30_000, "silence: it is asked for again from where it stands, then install_failed"),
+  downloadBytes: limit("a download", 1024 * MiB, "install_failed"),
+  downloadAttempts: limit("a download", 5, "so many that bring nothing new: install_failed"),
+  redirects: limit("a download", 5, "install_failed"),
+  scriptBytes: limit("a script of `curl`", 4 * MiB, "install_failed"),
+  methods: limit("one driver", 16, "install methods beyond are not tried"),
   lockMs: limit("one request", 900_000, "another process installs the same for that long: install_failed"),
+}) satisfies Record<string, HostLimit>
+
+/** What a driver may be composed of (AIP-26). */
+export const codeLimits = Object.freeze({
+  files: limit("a composed driver", 5_000, "tool_unavailable, with the reason"),
+  bytes: limit("a composed driver", 64 * MiB, "tool_unavailable, with the reason"),
+  depth: limit("a composed driver", 32, "folders within folders: tool_unavailable, with the reason"),
+  globStars: limit("a composed driver", 8, "stars of one pattern: tool_unavailable, with the reason"),
 }) satisfies Record<string, HostLimit>

@@ -7,29 +7,92 @@
 import { type Caller, callerFault, processCaller } from "./access/caller.ts"
 import type {
   CallOptions,
+  CallsOptions,
   DecideOptions,
   InstallDriverOptions,
   ListOptions,
+  LoginDriverOptions,
+  LogoutDriverOptions,
+  WorkspaceOptions,
   SecretOptions,
   WhyOptions,
+  ReceiptsOptions,
   ReviewOptions,
+  GrantOptions,
+  TokenListOptions,
+  TokenOptions,
 } from "./types.ts"
 import { unknownKey } from "./unknown-key.ts"
 
 const LIST: readonly (keyof ListOptions)[] = ["caller"]
 const WHY: readonly (keyof WhyOptions)[] = ["caller", "signal", "unreadable"]
-const CALL: readonly (keyof CallOptions)[] = [...WHY, "approved", "approve", "elicit", "onEvent"]
+const CALL: readonly (keyof CallOptions)[] = [
+  ...WHY,
+  "approved",
+  "approve",
+  "elicit",
+  "onEvent",
+  "onChanges",
+  "key",
+  "wait",
+  "empty",
+]
+const CALLS: readonly (keyof CallsOptions)[] = [...LIST, "limit"]
+const TOKENS: readonly (keyof TokenListOptions)[] = [...LIST, "tenant"]
+const TOKEN: readonly (keyof TokenOptions)[] = [...TOKENS, "user", "label", "agent", "workspaces", "roles", "days"]
+const GRANT: readonly (keyof GrantOptions)[] = [...LIST, "tool", "user", "workspace", "uses", "until", "days", "reason"]
 const DECIDE: readonly (keyof DecideOptions)[] = [...LIST, "signal"]
 const INSTALL: readonly (keyof InstallDriverOptions)[] = [...DECIDE, "onProgress"]
 const SECRET: readonly (keyof SecretOptions)[] = [...LIST, "user", "shared", "workspace", "driver"]
 const REVIEW: readonly (keyof ReviewOptions)[] = [...LIST, "accept"]
-const KNOWN = { secret: SECRET, list: LIST, why: WHY, call: CALL, decide: DECIDE, install: INSTALL, review: REVIEW }
+const WORKSPACE: readonly (keyof WorkspaceOptions)[] = [...LIST, "workspace"]
+const LOGOUT: readonly (keyof LogoutDriverOptions)[] = [...WORKSPACE, "signal"]
+const LOGIN: readonly (keyof LoginDriverOptions)[] = [...LOGOUT, "person", "onProgress", "waits", "timeoutMs"]
+const RECEIPTS: readonly (keyof ReceiptsOptions)[] = [
+  ...CALLS,
+  "call",
+  "tool",
+  "user",
+  "verdict",
+  "since",
+  "until",
+  "wrote",
+  "host",
+  "denied",
+  "cursor",
+]
+const KNOWN = {
+  receipts: RECEIPTS,
+  workspace: WORKSPACE,
+  logout: LOGOUT,
+  login: LOGIN,
+  secret: SECRET,
+  list: LIST,
+  why: WHY,
+  call: CALL,
+  calls: CALLS,
+  tokens: TOKENS,
+  token: TOKEN,
+  grant: GRANT,
+  decide: DECIDE,
+  install: INSTALL,
+  review: REVIEW,
+}
 
 const isSignal = (value: unknown): boolean => value instanceof AbortSignal
 const isText = (value: unknown): boolean => typeof value === "string" && value !== ""
+const areTexts = (value: unknown): boolean => Array.isArray(value) && value.every(isText)
 const isFunction = (value: unknown): boolean => typeof value === "function"
 type Keys = Exclude<
-  keyof CallOptions | keyof InstallDriverOptions | keyof SecretOptions | keyof ReviewOptions,
+  | keyof CallOptions
+  | keyof InstallDriverOptions
+  | keyof SecretOptions
+  | keyof ReviewOptions
+  | keyof LoginDriverOptions
+  | keyof CallsOptions
+  | keyof TokenOptions
+  | keyof GrantOptions
+  | keyof ReceiptsOptions,
   "caller"
 >
 const FORMS: Readonly<Record<Keys, readonly [(value: unknown) => boolean, string]>> = {
@@ -37,6 +100,20 @@ const FORMS: Readonly<Record<Keys, readonly [(value: unknown) => boolean, string
   unreadable: [(value) => typeof value === "string", "text"],
   approved: [(value) => typeof value === "boolean", "true or false"],
   approve: [isFunction, "a function"],
+  key: [(value) => typeof value === "string", "text"],
+  wait: [(value) => Number.isSafeInteger(value) && (value as number) > 0, "a whole number above 0"],
+  empty: [isText, "text"],
+  limit: [(value) => Number.isSafeInteger(value) && (value as number) > 0, "a whole number above 0"],
+  tenant: [isText, "text"],
+  label: [(value) => typeof value === "string", "text"],
+  agent: [(value) => typeof value === "boolean", "true or false"],
+  workspaces: [(value) => value === "any" || areTexts(value), '"any" or a list of folders'],
+  roles: [areTexts, "a list of roles"],
+  days: [(value) => typeof value === "number", "a number"],
+  tool: [isText, "text"],
+  uses: [(value) => typeof value === "number", "a number"],
+  until: [isText, "text"],
+  reason: [(value) => typeof value === "string", "text"],
   accept: [(value) => typeof value === "string", "text"],
   elicit: [isFunction, "a function"],
   onEvent: [isFunction, "a function"],
@@ -44,7 +121,18 @@ const FORMS: Readonly<Record<Keys, readonly [(value: unknown) => boolean, string
   workspace: [isText, "text"],
   driver: [isText, "text"],
   shared: [(value) => typeof value === "boolean", "true or false"],
+  onChanges: [isFunction, "a function"],
   onProgress: [isFunction, "a function"],
+  person: [(value) => typeof value === "object" && value !== null, "an object"],
+  waits: [(value) => typeof value === "boolean", "true or false"],
+  call: [isText, "text"],
+  verdict: [isText, "text"],
+  since: [isText, "text"],
+  wrote: [isText, "text"],
+  host: [isText, "text"],
+  cursor: [isText, "text"],
+  denied: [(value) => typeof value === "boolean", "true or false"],
+  timeoutMs: [(value) => Number.isSafeInteger(value) && (value as number) > 0, "a whole number above 0"],
 }
 
 const formFault = (key: keyof typeof FORMS, value: unknown): string | undefined => {

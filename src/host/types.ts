@@ -16,6 +16,9 @@ import type { Caller } from "./access/caller.ts"
 import type { BuiltinFunction } from "./builtin-function.ts"
 import type { CallEvent } from "./events.ts"
 import type { CallError } from "./failure.ts"
+import type { LoginProgress, Person } from "./person.ts"
+import type { LoginState } from "./login-state.ts"
+import type { AuditEvent } from "./receipts/event.ts"
 import type { FrozenLayer, InstallProgress } from "./install/types.ts"
 import type { ReasonCode } from "./reasons.ts"
 import type { SecretName } from "./secrets/vault.ts"
@@ -35,6 +38,8 @@ export interface HostOptions {
   readonly backend?: "namespace" | "docker" | SandboxBackend
   /** start the sandbox backend at once, while manifests load, because a call is certain to follow */
   readonly warm?: boolean
+  /** remember what every call answered, for who asks later; default: only of calls with a key */
+  readonly record?: boolean
   /** operator's config file; default `<data>/caisson.yaml` where it exists. Never read from a workspace. */
   readonly config?: string
 }
@@ -67,6 +72,8 @@ export interface ApprovalQuestion {
   /** empty before the run */
   readonly effects: readonly ReportedEffect[]
   readonly denied: readonly ReportedDenial[]
+  /** the same effects with what files hold before and after, deletions first; empty before the run */
+  readonly changes: readonly ContentChange[]
   /** aborted when the answer no longer matters: the call was cancelled, or waited too long */
   readonly signal: AbortSignal
 }
@@ -92,10 +99,18 @@ export interface WhyOptions extends ListOptions {
 }
 /** Beside what is asked: who asks, and how they can be reached while the call is under way. */
 export interface CallOptions extends WhyOptions {
+  /** an empty folder for a call whose request names no workspace; its tool must change nothing there. Default: the folder that this process is in */
+  readonly empty?: string
   /** a yes, given beforehand, to what this call asks approval for; it counts where the caller may approve */
   readonly approved?: boolean
+  /** so many milliseconds this call waits for its workspace, instead of failing on a conflict with others that change it */
+  readonly wait?: number
+  /** the caller's own name for this call: brought again, it is given the first answer and nothing is run */
+  readonly key?: string
   /** Hear of what happens in the call while it does. It cannot fail or hold up the call. */
   readonly onEvent?: (event: CallEvent) => void
+  /** Of a plan: what it would change, with what files hold before and after. It cannot fail or hold up the call. */
+  readonly onChanges?: (changes: readonly ContentChange[]) => void
   /** Ask a person. Where it is absent, a call that needs approval ends as `approval_required`. */
   readonly approve?: (question: ApprovalQuestion) => Promise<boolean>
   /** Ask a person for what a tool wants to know while it runs. Where it is absent, the tool is told that nobody is there. */
@@ -128,11 +143,27 @@ export interface HeldApprovalDetail extends HeldApproval {
   /** deletions first */
   readonly effects: readonly ReportedEffect[]
   readonly denied: readonly ReportedDenial[]
+  /** the same effects with what files hold before and after, deletions first; empty where it is not intact */
+  readonly content: readonly ContentChange[]
 }
 export interface DecideOptions extends ListOptions {
   readonly signal?: AbortSignal
 }
 
+/** One effect as a person reads it. */
+export interface ContentChange {
+  readonly kind: ReportedEffect["kind"]
+  readonly path: string
+  readonly declared: boolean
+  /** lines of a unified diff, without its names; absent where there is no text to compare */
+  readonly diff?: string
+  /** what stands in its place, or what was cut off it */
+  readonly note?: string
+  /** octal, before and after */
+  readonly mode?: string
+  readonly target?: string
+  readonly from?: string
+}
 export type ReportedEffect = Effect & { readonly declared: boolean; readonly committed: boolean }
 
 interface EnvelopeBase {
@@ -238,6 +269,144 @@ export interface SecretsOfHost {
   rotate(options?: ListOptions & { readonly oldKey?: string }): SecretAnswer<undefined>
 }
 
+/** A call as it is remembered. */
+export interface RecordedCall {
+  readonly call: string
+  readonly user: string
+  readonly tool: string
+  /** as its caller named it */
+  readonly workspace: string
+  readonly state: "running" | "settled"
+  readonly began: string
+  readonly ended?: string
+  /** what it answered; absent while it runs */
+  readonly envelope?: Envelope
+}
+/** A call under way. */
+export interface BegunCall {
+  /** its id, or that of the call that its key stands for; `none` where there is none */
+  readonly call: string
+  readonly envelope: Promise<Envelope>
+}
+export interface CallsOptions extends ListOptions {
+  /** how many at most */
+  readonly limit?: number
+}
+
+/** Which entries of the log; all that is given must fit. */
+export interface ReceiptsOptions extends ListOptions {
+  readonly call?: string
+  /** `id@major`, or `id` of any */
+  readonly tool?: string
+  /** whose call it was */
+  readonly user?: string
+  /** `ok`, or the reason's code */
+  readonly verdict?: string
+  /** ISO date-times, or days; `until` is not included */
+  readonly since?: string
+  readonly until?: string
+  /** an absolute path: what was committed there or below it */
+  readonly wrote?: string
+  /** `host` or `host:port` that was reached */
+  readonly host?: string
+  /** something was denied, or the call itself was */
+  readonly denied?: boolean
+  readonly limit?: number
+  /** what the page before said */
+  readonly cursor?: string
+}
+export type ReceiptsReport =
+  | {
+      readonly ok: true
+      /** entries as they lie in the log, the latest first */
+      readonly receipts: readonly AuditEvent[]
+      /** for the next page; absent: this was the last */
+      readonly next?: string
+    }
+  | { readonly ok: false; readonly error: CallError }
+export type ReceiptsExport =
+  /** each line with its newline */
+  { readonly ok: true; readonly lines: AsyncIterable<string> } | { readonly ok: false; readonly error: CallError }
+
+export interface TokenOptions extends ListOptions {
+  /** whom it stands for; default: the caller's own user */
+  readonly user?: string
+  readonly tenant?: string
+  /** what it is for, in words */
+  readonly label?: string
+  /** default: yes. Such a token can never approve */
+  readonly agent?: boolean
+  /** folders that it may be used on, and those below them */
+  readonly workspaces?: "any" | readonly string[]
+  readonly roles?: readonly string[]
+  readonly days?: number
+}
+export interface TokenListing {
+  readonly id: string
+  readonly tenant: string
+  readonly user: string
+  readonly label: string
+  readonly agent: boolean
+  readonly workspaces: "any" | readonly string[]
+  readonly roles: readonly string[]
+  readonly made: string
+  readonly by: string
+  readonly expires?: string
+  readonly revoked?: string
+}
+export interface IssuedToken extends TokenListing {
+  /** told this once, and kept nowhere */
+  readonly token: string
+}
+export interface TokensOfHost {
+  issue(options?: TokenOptions): SecretAnswer<IssuedToken>
+  list(options?: TokenListOptions): SecretAnswer<readonly TokenListing[]>
+  revoke(id: string, options?: TokenListOptions): SecretAnswer<undefined>
+  /** Who shows it; undefined for one that is no good, whatever the reason. */
+  callerOf(token: string): Promise<Caller | undefined>
+}
+export interface TokenListOptions extends ListOptions {
+  readonly tenant?: string
+}
+
+export interface GrantOptions extends ListOptions {
+  /** `id`, or `id@major` */
+  readonly tool: string
+  /** for whose calls; default: the caller's own user */
+  readonly user?: string
+  /** the folder that its calls are on, or `any` */
+  readonly workspace?: string
+  /** how many calls; default: 1 */
+  readonly uses?: number
+  /** an ISO moment; or a number of days, by default 1 */
+  readonly until?: string
+  readonly days?: number
+  /** in words, for whoever reads the evidence */
+  readonly reason?: string
+}
+export interface GrantListing {
+  readonly id: string
+  readonly tenant: string
+  readonly user: string
+  readonly tool: string
+  readonly workspace: string
+  readonly uses: number
+  readonly used: number
+  readonly made: string
+  readonly by: string
+  readonly expires: string
+  readonly revoked?: string
+  readonly reason: string
+  /** is it good for one more call */
+  readonly good: boolean
+}
+export interface GrantsOfHost {
+  /** Who may approve says yes beforehand. */
+  create(options: GrantOptions): SecretAnswer<GrantListing>
+  list(options?: ListOptions): SecretAnswer<readonly GrantListing[]>
+  revoke(id: string, options?: ListOptions): SecretAnswer<undefined>
+}
+
 export interface InstallDriverOptions extends ListOptions {
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: InstallProgress) => void
@@ -275,14 +444,91 @@ export type PruneReport =
   | { readonly ok: true; readonly removed: readonly string[]; readonly bytes: number }
   | { readonly ok: false; readonly error: CallError }
 
+export type ReloadReport =
+  | { readonly ok: true; readonly generation: number; readonly tools: number; readonly drivers: number }
+  /** `details.faults`: file, path, message and fix of each */
+  | { readonly ok: false; readonly error: CallError }
+
+export interface WorkspaceOptions extends ListOptions {
+  /** default: the folder that this process is in */
+  readonly workspace?: string
+}
+export interface LogoutDriverOptions extends WorkspaceOptions {
+  readonly signal?: AbortSignal
+}
+export interface LoginDriverOptions extends LogoutDriverOptions {
+  /** whoever is there, as far as they can be reached; default: nobody */
+  readonly person?: Person
+  readonly onProgress?: (progress: LoginProgress) => void
+  /** wait for another login of the same that is under way; default: no */
+  readonly waits?: boolean
+  readonly timeoutMs?: number
+}
+interface LoginFigures {
+  readonly state: LoginState
+  /** as the proof told it */
+  readonly account?: string
+  /** ISO: when the tokens end, when the login was proven, when it was refreshed last */
+  readonly expires?: string
+  readonly proven?: string
+  readonly refreshed?: string
+  /** set-up steps still to do */
+  readonly pending?: readonly string[]
+  /** what keeps it from being signed in */
+  readonly why?: string
+}
+export type LoginReport =
+  | (LoginFigures & {
+      readonly ok: true
+      /** `id@major` */
+      readonly driver: string
+      /** somebody was signed in before */
+      readonly already: boolean
+      readonly method?: string
+    })
+  | { readonly ok: false; readonly error: CallError }
+export type LogoutReport =
+  | {
+      readonly ok: true
+      readonly driver: string
+      readonly was: LoginState
+      /** `yes`, or why the provider was not told; absent: it offers no way */
+      readonly revoked?: string
+    }
+  | { readonly ok: false; readonly error: CallError }
+export interface AuthListing extends LoginFigures {
+  readonly driver: string
+  readonly user: string
+  readonly workspace: string
+  /** what a person does next; absent: nothing */
+  readonly next?: string
+}
+export type AuthReport =
+  | { readonly ok: true; readonly logins: readonly AuthListing[] }
+  | { readonly ok: false; readonly error: CallError }
+
 export interface Host extends AsyncDisposable {
   readonly data: string
   call(request: CallRequest, options?: CallOptions): Promise<Envelope>
+  /** The same, for who wants to know its id before it ends. */
+  begin(request: CallRequest, options?: CallOptions): Promise<BegunCall>
   why(request: CallRequest, options?: WhyOptions): Promise<WhyReport>
   /** calls whose effects wait for an answer that the caller may see, the oldest first */
   approvals(options?: ListOptions): Promise<readonly HeldApproval[]>
   /** one of them in full; undefined where there is none that the caller may see */
   approval(id: string, options?: ListOptions): Promise<HeldApprovalDetail | undefined>
+  /** A call that this host remembers; undefined where there is none that the caller may be told of. */
+  recorded(id: string, options?: ListOptions): Promise<RecordedCall | undefined>
+  /** the latest first */
+  calls(options?: CallsOptions): Promise<readonly RecordedCall[]>
+  /** who may use the daemon's API */
+  readonly tokens: TokensOfHost
+  /** yeses given beforehand: this tool, in this workspace, so many times, until then */
+  readonly grants: GrantsOfHost
+  /** The evidence of what is the caller's; of all of its tenant for operators. */
+  receipts(options?: ReceiptsOptions): Promise<ReceiptsReport>
+  /** The log as it lies there, line by line; of a tenant's operator, that tenant's lines. */
+  exportReceipts(options?: ListOptions): Promise<ReceiptsExport>
   /** Commit exactly what was held, or throw it away. */
   decide(id: string, answer: "approve" | "deny", options?: DecideOptions): Promise<Envelope>
   /** what the caller may use; the operator is told of everything */
@@ -298,8 +544,16 @@ export interface Host extends AsyncDisposable {
   prune(options?: ListOptions): Promise<PruneReport>
   /** the vault, by name; values go in and never come out here */
   readonly secrets: SecretsOfHost
+  /** Set a driver up and log in, for the caller's user in one workspace. */
+  login(driver: string, options?: LoginDriverOptions): Promise<LoginReport>
+  /** End a login: what it left is wiped. */
+  logout(driver: string, options?: LogoutDriverOptions): Promise<LogoutReport>
+  /** Where the logins of the caller's user stand, in one workspace. */
+  auth(options?: WorkspaceOptions): Promise<AuthReport>
   /** What was accepted of what the server behind a driver says of itself, and what waits to be; for the operator. */
   review(driver: string, options?: ReviewOptions): Promise<ReviewReport>
   doctor(): Promise<readonly ControlReport[]>
+  /** Manifests and config, read again: taken whole for calls from now on, or not at all; for the operator. */
+  reload(options?: ListOptions): Promise<ReloadReport>
   close(): Promise<void>
 }

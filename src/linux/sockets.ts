@@ -1,10 +1,10 @@
 /**
  * Sockets that Node cannot make: in another network namespace, raw, routed by netlink, with a filter.
  *
- * Guarantees: as `syscalls.ts`: each call succeeds or throws a `SyscallError`; synchronous, on the calling thread.
+ * Guarantees: each call succeeds or throws a `SyscallError`; synchronous, on the calling thread.
  */
 import koffi from "koffi"
-import { checked, foreign } from "./syscalls.ts"
+import { checked, foreign } from "./libc.ts"
 
 export const AF_INET = 2
 export const AF_INET6 = 10
@@ -15,7 +15,9 @@ export const SOL_SOCKET = 1
 
 const declarations = {
   socket: "int socket(int domain, int type, int protocol)",
+  socketpair: "int socketpair(int domain, int type, int protocol, _Out_ void *pair)",
   bind: "int bind(int fd, const void *address, uint length)",
+  connect: "int connect(int fd, const void *address, uint length)",
   listen: "int listen(int fd, int backlog)",
   getsockopt: "int getsockopt(int fd, int level, int name, _Out_ void *value, _Inout_ uint *length)",
   setsockopt: "int setsockopt(int fd, int level, int name, const void *value, uint length)",
@@ -27,8 +29,19 @@ const call = (name: keyof typeof declarations, detail: string, ...args: unknown[
 
 export const socket = (domain: number, type: number, protocol: number): number =>
   call("socket", `family ${domain}`, domain, type, protocol)
+/** Two ends of one stream within the machine, closed in children. */
+export const socketPair = (): readonly [number, number] => {
+  const [AF_UNIX, SOCK_STREAM] = [1, 1]
+  const pair = Buffer.alloc(8)
+  call("socketpair", "", AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)
+  return [pair.readInt32LE(0), pair.readInt32LE(4)]
+}
 export const bind = (fd: number, address: Uint8Array): void => {
   call("bind", "", fd, address, address.length)
+}
+/** Of a socket that does not wait it throws `EINPROGRESS`, then `EISCONN` once it is through. */
+export const connect = (fd: number, address: Uint8Array): void => {
+  call("connect", "", fd, address, address.length)
 }
 export const listen = (fd: number, backlog: number): void => {
   call("listen", "", fd, backlog)
@@ -109,4 +122,13 @@ export const recvmsg = (fd: number, length: number): { readonly data: Buffer; re
   }
   const size = checked("recvmsg", fn(fd, message, MSG_DONTWAIT))
   return { data: data.subarray(0, size), control }
+}
+
+const SO_PEERCRED = 17
+
+/** The user at the other end of a Unix socket, as the kernel has it. */
+export const peerUid = (fd: number): number => {
+  const credentials = Buffer.alloc(12)
+  call("getsockopt", "peer", fd, SOL_SOCKET, SO_PEERCRED, credentials, [credentials.length])
+  return credentials.readUInt32LE(4)
 }

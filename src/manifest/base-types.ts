@@ -9,7 +9,7 @@ export type JsonObject = { readonly [key: string]: JsonValue }
 export type JsonSchema = JsonObject
 
 export type ManifestMode = "strict" | "compat"
-export type ManifestKind = "tool" | "driver" | "cli" | "secrets" | "action" | "policy"
+export type ManifestKind = "tool" | "driver" | "cli" | "secrets" | "action" | "policy" | "code" | "auth"
 
 /** One message about one manifest: always a file, mostly a field path, always a way to mend it. */
 export interface Diagnostic {
@@ -52,13 +52,16 @@ export interface RetryRule {
   readonly initialMs: number
 }
 
-/** A file or folder of the workspace that a tool gets or gives; tokens such as `<runId>` stand in its path. */
+declare const filePath: unique symbol
+/** Made by `values/file-path.ts` alone. */
+export type FilePath = string & { readonly [filePath]: true }
+/** A file of the workspace that a tool gets or gives; tokens such as `<runId>` stand in its path. */
 export interface FileContract {
-  readonly path: string
+  readonly path: FilePath
   readonly mode: "ro" | "rw"
   readonly contentType?: string
 }
-/** By the name of the folder that it is found in. */
+/** By the name that the tool finds it under. */
 export type FileContracts = Readonly<Record<string, FileContract>>
 
 /** Fields that a tool may leave to the action it carries out (AIP-39). */

@@ -61,6 +61,10 @@ export const limits = Object.freeze({
   extractLength: 512,
   extractSteps: 32,
 
+  /** sources of one bundle, those of the CODE.md files that it names counted; and how far those lead on */
+  codeSources: 64,
+  codeDepth: 5,
+
   egressEntries: 256,
   egressEntryLength: 300,
   listLength: 512,

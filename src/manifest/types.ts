@@ -5,6 +5,7 @@
  * bytes; they are deeply frozen and carry the digest of what they were made from.
  * Assumes: nothing. Does not: touch clock, network or disk.
  */
+import type { TokenCapture } from "./values/token-endpoint.ts"
 import type {
   ActionContract,
   CostClass,
@@ -19,7 +20,9 @@ import type {
 } from "./base-types.ts"
 import type { DriverEgress } from "./values/egress-block.ts"
 import type { AuthSpec } from "./kinds/auth.ts"
+import type { AuthProvider } from "./kinds/auth-provider.ts"
 import type { DriverBody, KindCall } from "./kinds/body.ts"
+import type { CodeBundle } from "./code-bundle.ts"
 import type { DriverCode } from "./driver-code.ts"
 import type { GovernanceRule } from "./policies/governance.ts"
 import type { GrantSet } from "./policies/grants.ts"
@@ -32,9 +35,11 @@ import type { SetupStep } from "./kinds/setup.ts"
 export type * from "./base-types.ts"
 export type { TemplateTree } from "./templates/template-tree.ts"
 export type * from "./kinds/auth.ts"
+export type * from "./kinds/auth-provider.ts"
 export type * from "./kinds/body.ts"
 export type * from "./kinds/builtin.ts"
 export type * from "./kinds/cli.ts"
+export type * from "./code-bundle.ts"
 export type * from "./driver-code.ts"
 export type * from "./policies/governance.ts"
 export type * from "./policies/grants.ts"
@@ -87,6 +92,8 @@ export interface DriverContract extends DriverEgress {
   readonly body: DriverBody
   /** functions of its own, where it has any */
   readonly code?: DriverCode
+  /** the files that it is composed of, where it is; its package then lies there */
+  readonly bundle?: CodeBundle
   readonly implements: readonly Implementation[]
   readonly install: readonly InstallMethod[]
   readonly versionCheck?: VersionCheck
@@ -114,6 +121,8 @@ export interface DriverContract extends DriverEgress {
   readonly limits: DriverLimits
   /** what one call may use of the network, from `metadata.egress_budget`; the host's own budgets still cap it */
   readonly egressBudget?: EgressBudgetSpec
+  /** where its own program gets tokens that are kept out of its sandbox, from `metadata.oauth` */
+  readonly tokenCapture?: TokenCapture
   readonly examples: readonly { readonly goal: string; readonly note?: string; readonly cmd?: string }[]
   readonly tags: readonly string[]
   readonly metadata: JsonObject
@@ -165,7 +174,7 @@ export interface GovernancePolicy extends Policy {
 /** Two dialects share the name (C-44). */
 export type PolicyContract = GrantsPolicy | GovernancePolicy
 
-export type Manifest = ToolContract | DriverContract | SecretsInventory | ActionContract | PolicyContract
+export type Manifest = ToolContract | DriverContract | SecretsInventory | ActionContract | PolicyContract | AuthProvider
 
 /** What a manifest that did not load says of itself: good for messages, never for registration. */
 export interface Claims {

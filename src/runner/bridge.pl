@@ -67,8 +67,8 @@ if ($child == 0) {
   chdir($folder) or bail("folder");
   %ENV = map { /^([^=]*)=(.*)$/s ? ($1, $2) : () } @env;
   for my $limit (@limits) {
-    my ($resource, $value) = unpack("VQ<", $limit);
-    syscall($prlimit, 0, $resource, pack("QQ", $value, $value), 0) == 0 or bail("limit");
+    my ($resource, @values) = unpack("VQ<Q<", $limit);
+    syscall($prlimit, 0, $resource, pack("QQ", @values), 0) == 0 or bail("limit");
   }
   umask 022;
   if (length $filter) {

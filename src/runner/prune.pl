@@ -3,15 +3,16 @@
 # Guarantees: program folders keep only the listed programs (and the links that lead to them); /etc keeps a short list
 # of files that programs need; the folders of users, services and packages are empty; no file is setuid or setgid.
 # Libraries and shared data stay. Fails, and with it the build, when a listed program is not in the image.
-# Arguments: the numbers of the users it may run as, FIRST-LAST, then the listed programs: absolute paths, or NAME=PATH where it is called by that name.
+# Arguments: the numbers of the users it may run as, FIRST-LAST (and `,own` where the program and its folders are the image's), then the listed programs: absolute paths, or NAME=PATH where it is called by that name.
 my ($users, @listed) = @ARGV;
-my ($first, $last) = split /-/, $users;
+my ($range, $own) = split /,/, $users;
+my ($first, $last) = split /-/, $range;
 my $passwd = join "", map { "tool:x:$_:$_:tool:/home/tool:/usr/sbin/nologin\n" } $first .. $last;
 my $group = join "", map { "tool:x:$_:\n" } $first .. $last;
 my %names = map { /^([^\/=]+)=(.*)$/ ? ($1, $2) : () } @listed;
 my @programs = map { /^[^\/=]+=(.*)$/ ? $1 : $_ } @listed;
 my @folders = grep { -d $_ && !-l $_ } qw(/bin /sbin /usr/bin /usr/sbin /usr/local/bin /usr/local/sbin /usr/games /usr/local/games);
-my @emptied = grep { -d $_ && !-l $_ } qw(/root /home /srv /mnt /media /opt /boot /var /run /tmp /usr/src /usr/include /usr/local/src /usr/lib/apt /usr/lib/dpkg /usr/lib/caisson);
+my @emptied = grep { -d $_ && !-l $_ } (qw(/root /home /mnt /media /boot /var /run /tmp /usr/include /usr/lib/apt /usr/lib/dpkg /usr/lib/caisson), $own ? () : qw(/srv /opt /usr/src /usr/local/src));
 my %configuration = map { ($_ => 1) } qw(alternatives fonts ld.so.cache ld.so.conf ld.so.conf.d localtime timezone locale.alias magic magic.mime
   mime.types os-release debian_version perl protocols python3 python3.9 python3.10 python3.11 python3.12 python3.13 rpc services ssl
   ca-certificates.conf terminfo xml sgml gai.conf ethertypes netconfig ImageMagick-6 ImageMagick-7 java-11-openjdk java-17-openjdk java-21-openjdk

@@ -2,8 +2,9 @@
  * Runs one function of a module, inside a sandbox, for the host that started this process. Has no dependencies.
  *
  * The talk is on descriptors 3 (read) and 4 (write), in frames: four bytes of length, big end first, then that much JSON.
- * What the host asks: `call`, `resolve` or `inspect`, once; then perhaps `abort`. What is answered: any number of `event`,
- * then one `result` or `error`, each with the host's nonce. Standard output is the module's own.
+ * What the host asks: `call`, `resolve` or `inspect`, once; then perhaps `abort`. What is answered: any number of `event` and
+ * `call`, each `call` followed in time by the host's `answer` to it, then one `result` or `error`, each with the host's nonce.
+ * Standard output is the module's own.
  *
  * Guarantees: frames that it takes or gives are bounded; an answer is given once, and then the process ends.
  * Does not: keep the module from writing to descriptor 4 itself. It is the same process, and what it says there is as
@@ -147,6 +148,37 @@ const event = (value) => {
   else fail("result", new RangeError(`a part of the result is larger than ${most} bytes`))
 }
 
+/** What another tool, asked by `call`, ended with where it did not do it; `code` is the host's word for why. */
+class ToolError extends Error {
+  name = "ToolError"
+  constructor({ code, class: kind, message, retryable }) {
+    super(message)
+    Object.assign(this, { code, class: kind, retryable })
+  }
+}
+let listener
+let asked = 0
+const waiting = new Map()
+/** Another tool of the same host, one that this tool's contract requires, with the rights of whoever made this call. */
+const callTool = (tool, input = {}) =>
+  new Promise((resolve, reject) => {
+    if (answered) throw new TypeError("this call has its answer already")
+    asked += 1
+    const bytes = encode({ type: "call", id: asked, tool, input })
+    if (bytes.length > most) throw new RangeError(`what ${tool} is asked is larger than ${most} bytes`)
+    waiting.set(asked, { resolve, reject })
+    listener?.ref()
+    send(bytes)
+  })
+const hearAnswer = ({ id, ok, value, error }) => {
+  const one = waiting.get(id)
+  if (one === undefined) return
+  waiting.delete(id)
+  if (waiting.size === 0) listener?.unref()
+  if (ok) one.resolve(value)
+  else one.reject(new ToolError(error))
+}
+
 const aborting = new AbortController()
 const listen = () => {
   try {
@@ -160,9 +192,11 @@ const listen = () => {
         const said = parse(held.subarray(4, 4 + length).toString("utf8"))
         held = held.subarray(4 + length)
         if (said.do === "abort") aborting.abort()
+        else if (said.do === "answer") hearAnswer(said)
       }
     })
     socket.unref()
+    listener = socket
   } catch {
     // Without it nobody can ask for an early end; the host ends the process all the same.
   }
@@ -261,6 +295,11 @@ const resolve = (module, ref, client) => {
     at = client(at)
     client = (value) => value
   }
+  // A tool that is defined as an object is called by its `execute`.
+  if (isObject(at) && typeof at !== "function" && typeof at.execute === "function") {
+    owner = at
+    at = at.execute
+  }
   if (typeof at !== "function") throw new Unresolvable(`\`${ref.join(".")}\` is no function`)
   return (args) => (isClass(at) ? Reflect.construct(at, args) : Reflect.apply(at, owner, args))
 }
@@ -273,11 +312,12 @@ const unmarked = (value, marks) => {
   if (Array.isArray(value)) return value.map((item) => unmarked(item, marks))
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, unmarked(item, marks)]))
 }
-const putSignals = (args, paths) => {
+/** What has no form in JSON is put into the arguments here. */
+const putIn = (args, paths, what) => {
   for (const path of paths) {
     const last = path.at(-1)
     const holder = path.slice(0, -1).reduce((at, key) => at?.[key], args)
-    if (isObject(holder)) holder[last] = aborting.signal
+    if (isObject(holder)) holder[last] = what
   }
 }
 const iteratorOf = (value) => {
@@ -299,7 +339,7 @@ const stream = async (iterator) => {
 }
 
 const call = async () => {
-  const { ref, signals = [], streaming } = request
+  const { ref, signals = [], calls = [], context, streaming } = request
   const marks = Object.entries(request.marks ?? {})
   const client = unmarked(request.client ?? {}, marks)
   const args = unmarked(request.args ?? [], marks)
@@ -312,8 +352,10 @@ const call = async () => {
     fail(error instanceof Unresolvable ? "resolve" : "call", error)
     return
   }
-  putSignals(args, signals)
+  putIn(args, signals, aborting.signal)
+  putIn(args, calls, callTool)
   if (streaming === "callback") args.push(event)
+  if (context !== undefined) args.push({ ...context, signal: aborting.signal, call: callTool })
   const made = await target(args)
   const iterator = streaming === "async-iterator" ? iteratorOf(made) : undefined
   const value = iterator === undefined ? made : await stream(iterator)

@@ -2,8 +2,9 @@
 Runs one function of a module, inside a sandbox, for the host that started this process. Has no dependencies.
 
 The talk is on descriptors 3 (read) and 4 (write), in frames: four bytes of length, big end first, then that much JSON.
-What the host asks: `call`, `resolve` or `inspect`, once; then perhaps `abort`. What is answered: any number of `event`,
-then one `result` or `error`, each with the host's nonce. Standard output is the module's own.
+What the host asks: `call`, `resolve` or `inspect`, once; then perhaps `abort`. What is answered: any number of `event` and
+`call`, each `call` followed in time by the host's `answer` to it, then one `result` or `error`, each with the host's nonce.
+Standard output is the module's own.
 
 Guarantees: frames that it takes or gives are bounded; an answer is given once, and then the process ends.
 Does not: keep the module from writing to descriptor 4 itself. It is the same process, and what it says there is as
@@ -63,9 +64,10 @@ for descriptor in (READ, WRITE):
     os.set_inheritable(descriptor, False)
 nonce, most = request["nonce"], request["most"]
 lock = threading.RLock()
-state = {"answered": False}
+state = {"answered": False, "asked": 0}
 aborted = threading.Event()
 on_abort = []
+waiting = {}
 
 
 def encode(body):
@@ -155,12 +157,65 @@ def interrupt():
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
 
+class ToolError(Exception):
+    """What another tool, asked by `call`, ended with where it did not do it; `code` is the host's word for why."""
+
+    def __init__(self, error):
+        super().__init__(error.get("message", ""))
+        self.code, self.kind, self.retryable = error.get("code"), error.get("class"), error.get("retryable")
+
+
+class Waiting:
+    def __init__(self):
+        self.ready, self.said = threading.Event(), None
+
+
+def call_tool(tool, input=None):
+    """Another tool of the same host, one that this tool's contract requires, with the rights of whoever made this call."""
+    one = Waiting()
+    with lock:
+        if state["answered"]:
+            raise RuntimeError("this call has its answer already")
+        state["asked"] += 1
+        frame = encode({"type": "call", "id": state["asked"], "tool": tool, "input": {} if input is None else input})
+        if len(frame) > most:
+            raise ValueError(f"what {tool} is asked is larger than {most} bytes")
+        waiting[state["asked"]] = one
+        send(frame)
+    one.ready.wait()
+    if one.said.get("ok"):
+        return one.said.get("value")
+    raise ToolError(one.said.get("error") or {})
+
+
+def hear_answer(said):
+    one = waiting.pop(said.get("id"), None)
+    if one is not None:
+        one.said = said
+        one.ready.set()
+
+
+class Context:
+    def __init__(self, given):
+        self.__dict__.update(given)
+        self.signal, self.call = aborted, call_tool
+
+
+def takes_context(target):
+    try:
+        return "ctx" in inspect.signature(target).parameters
+    except (TypeError, ValueError):
+        return False
+
+
 def listen():
     try:
         while (said := read_frame()) is not None:
             if said.get("do") == "abort" and not aborted.is_set():
                 aborted.set()
                 (on_abort[-1] if on_abort else interrupt)()
+            elif said.get("do") == "answer":
+                hear_answer(said)
     except Exception:
         pass
 
@@ -233,6 +288,9 @@ def resolve(module, ref, client):
             if client is None:
                 return None
             at, client = client(at), (lambda value: value)
+    # A tool that is defined as an object is called by its `execute`.
+    if not callable(at) and callable(step(at, "execute")):
+        at = step(at, "execute")
     if not callable(at):
         raise Unresolvable(f"`{'.'.join(ref)}` is no function")
     return at
@@ -249,12 +307,12 @@ def unmarked(value, marks):
     return {key: unmarked(item, marks) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def put_signals(args, kwargs, paths):
+def put_in(args, kwargs, paths, what):
     for first, *rest in paths:
         holder, keys = (kwargs, [first, *rest]) if isinstance(first, str) else (args, [first, *rest])
         for key in keys[:-1]:
             holder = holder[key]
-        holder[keys[-1]] = aborted
+        holder[keys[-1]] = what
 
 
 async def drain(made):
@@ -302,7 +360,10 @@ def call():
     except Unresolvable as error:
         return fail("resolve", error)
     args, kwargs = unmarked(request.get("args", []), marks), unmarked(request.get("named", {}), marks)
-    put_signals(args, kwargs, request.get("signals", []))
+    put_in(args, kwargs, request.get("signals", []), aborted)
+    put_in(args, kwargs, request.get("calls", []), call_tool)
+    if request.get("context") is not None and takes_context(target):
+        kwargs["ctx"] = Context(request["context"])
     if request.get("streaming") == "callback":
         args.append(event)
     made, streamed = target(*args, **kwargs), False

@@ -9,11 +9,26 @@
  */
 import type { Server } from "node:net"
 import type { Socket as UdpSocket } from "node:dgram"
-import type { Readable, Writable } from "node:stream"
+import type { Duplex, Readable, Writable } from "node:stream"
 import type { WriteSet } from "./effects/types.ts"
 import type { FolderIdentity } from "./folder.ts"
 import type { HeldCommit, HeldCommitResult, HoldAnswer, HoldRequest } from "./layers/held.ts"
-import type { Captured, CommitResult, ControlReport, Denial, Ending, Job, SandboxShape, Unavailable } from "./terms.ts"
+import type { LookBounds, Looked } from "./layers/look.ts"
+import type {
+  Captured,
+  CommitResult,
+  ControlReport,
+  Denial,
+  Ending,
+  Exchanged,
+  Glance,
+  ImageProgram,
+  ImageQuestion,
+  HomeAfter,
+  Job,
+  SandboxShape,
+  Unavailable,
+} from "./terms.ts"
 
 export type * from "./terms.ts"
 
@@ -38,6 +53,8 @@ export interface SandboxBackend extends AsyncDisposable {
    * `cancel` ends a wait for another commit, and no more.
    */
   commitHeld(held: HeldCommit, cancel?: AbortSignal): Promise<HeldCommitResult>
+  /** What an image starts that the engine has; absent: this backend has no images. Nothing of it is run. */
+  imageProgram?(question: ImageQuestion): Promise<{ readonly ok: true; readonly value: ImageProgram } | Unavailable>
   /** Prove each control with a canary that must fail. */
   examine(): Promise<readonly ControlReport[]>
 }
@@ -61,6 +78,13 @@ export interface RunningSandbox extends AsyncDisposable {
   readonly terminal?: { resize(columns: number, rows: number): void }
   /** there where the shape asked for them */
   readonly pipes?: { readonly toTool: Writable; readonly fromTool: Readable }
+  /** How it stands now, while it runs; rejects where nobody can tell any more. */
+  glance(): Promise<Glance>
+  /**
+   * A connection to what the program itself listens with on its own loopback, made inside; undefined where nothing listens
+   * there, where the port is one of the host's own listeners, and where the run is over. Nothing reaches it otherwise.
+   */
+  reach(port: number): Promise<Duplex | undefined>
   /** To the program's first process, where it still lives. */
   signal(name: NodeJS.Signals): void
   /** End the whole tree now; the first reason given is how the run ended, unless it had ended. */
@@ -76,12 +100,21 @@ export interface ExitedSandbox extends AsyncDisposable {
   readonly denied: readonly Denial[]
   readonly usage: { readonly wallMs: number; readonly cpuMs?: number; readonly peakMemoryBytes?: number }
   readonly writes: WriteSet
+  /** files handed to the program and taken from it; absent where there are none, or nobody saw its processes end */
+  readonly exchanged?: Exchanged
   /** what the call changed in its home, of what `home.keep` names; absent where no home is kept */
   readonly home?: WriteSet
+  /** what a home in memory holds now, for whoever keeps it; absent where there is none */
+  readonly homeAfter?: HomeAfter
   /** Keep that, all of it or nothing, whatever becomes of the workspace's layer. Before `commit` and `discard`. */
   keepHome(): Promise<CommitResult>
-  /** Write the layer to the workspace, all of it or nothing. `cancel` ends a wait for another commit, and no more. */
-  commit(cancel?: AbortSignal): Promise<CommitResult>
+  /**
+   * Write the layer to the workspace, all of it or nothing; `only`: of its effects, those at these paths, and the rest is
+   * thrown away. `cancel` ends a wait for another commit, and no more.
+   */
+  commit(cancel?: AbortSignal, only?: readonly string[]): Promise<CommitResult>
+  /** What files hold before and after, for who is to decide about it. Before `commit`, `hold` and `discard`. */
+  look(bounds: LookBounds): Promise<readonly Looked[]>
   /** Keep the layer on disk beyond the call, with no process alive. Where it cannot be, it is there as before. */
   hold(request: HoldRequest): Promise<HoldAnswer>
   /** Throw the layer away. Also what disposing does. */

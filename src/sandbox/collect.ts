@@ -17,7 +17,8 @@ import type {
 import { capture, type Capture } from "./process/capture.ts"
 
 interface CollectOptions {
-  readonly stdin: Uint8Array
+  /** absent: the caller feeds it */
+  readonly stdin?: Uint8Array
   /** bytes of stdout and of stderr kept, each */
   readonly outputBytes: number
 }
@@ -58,7 +59,7 @@ export const collect = async (
   const flood = (): void => running.stop({ by: "limit", limit: "output" })
   const stdout = capture(running.stdout, outputBytes, flood)
   const stderr = capture(running.stderr, outputBytes, flood)
-  feed(running, stdin)
+  if (stdin !== undefined) feed(running, stdin)
   const exited = await running.exited
   if (!exited.ok) return exited
   await Promise.all([stdout.ended, stderr.ended])

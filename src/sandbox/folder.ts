@@ -7,7 +7,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readlinkSync } from "node:fs"
 import { createHash } from "node:crypto"
-import { birthNsOf, openat2Plain } from "../linux/syscalls.ts"
+import { birthNsOf, openat2Plain } from "../linux/files.ts"
 
 /** Plain data: it may cross process borders as JSON. */
 export interface FolderIdentity {

@@ -11,7 +11,8 @@
 import { closeSync, constants, lstatSync, mkdirSync, openSync } from "node:fs"
 import { join } from "node:path"
 import type { Identity } from "./layers/owner-maps.ts"
-import { flock, LOCK, SyscallError } from "../linux/syscalls.ts"
+import { flock, LOCK } from "../linux/files.ts"
+import { SyscallError } from "../linux/libc.ts"
 
 const firstUser = 1_878_982_656
 export const usersPerBlock = 128

@@ -4,7 +4,7 @@
  * Guarantees: nothing of the profile is lost or said twice; what may differ between the runs of one profile (the words
  * of the command, what is left of the time, files made for this run) is in the job alone.
  */
-import type { Job, SandboxProfile, SandboxShape, Stdio, Unavailable } from "./backend.ts"
+import type { HomeContent, Job, SandboxProfile, SandboxShape, Stdio, Unavailable } from "./backend.ts"
 
 export const shapeOf = (profile: SandboxProfile): SandboxShape => {
   const { memoryBytes, pids, cpus, openFiles } = profile.limits
@@ -26,11 +26,24 @@ export interface RunOfProfile extends Pick<Job, "argv" | "workspace"> {
   /** beside the profile's own: path inside → content */
   readonly files?: Job["files"]
   readonly stdio?: Stdio
+  /** of a profile whose home is in memory: what it holds */
+  readonly home?: HomeContent
 }
+
+const homeOf = ({ home }: SandboxProfile, content: HomeContent | undefined): Pick<Job, "home"> => {
+  if (home === undefined) return {}
+  const { dir, keep, inMemory } = home
+  if (inMemory !== true) return { home: { dir, keep } }
+  if (content === undefined) throw new TypeError("a home in memory was not handed over with its job")
+  return { home: { content, keep } }
+}
+/** The host's folder of the home, where it has one. */
+export const homeFolderOf = ({ home }: Pick<Job, "home">): string | undefined =>
+  home !== undefined && "dir" in home ? home.dir : undefined
 
 export const jobOf = (
   profile: SandboxProfile,
-  { argv, workspace, wallMs = profile.limits.wallMs, files, stdio }: RunOfProfile,
+  { argv, workspace, wallMs = profile.limits.wallMs, files, stdio, home }: RunOfProfile,
 ): Job => {
   const { cpuMs, diskBytes } = profile.limits
   return {
@@ -40,7 +53,10 @@ export const jobOf = (
     files: { ...profile.files, ...files },
     view: profile.view,
     write: profile.write,
-    ...(profile.home === undefined ? {} : { home: profile.home }),
+    ...homeOf(profile, home),
+    ...(profile.exchange === undefined ? {} : { exchange: profile.exchange }),
+    ...(profile.startsScratch === true ? { startsScratch: true as const } : {}),
+    ...(profile.startsIn === undefined ? {} : { startsIn: profile.startsIn }),
     limits: { wallMs, diskBytes, ...(cpuMs === undefined ? {} : { cpuMs }) },
     stdio: stdio ?? (profile.tty ? unseen : { kind: "pipes" }),
   }

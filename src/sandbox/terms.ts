@@ -3,6 +3,10 @@
  * runs one is in `backend.ts`, which every other room reads these through.
  */
 import type { FolderIdentity } from "./folder.ts"
+import type { Exchange, StagingFault } from "./exchange.ts"
+import type { HomeContent } from "./home.ts"
+
+export type { HomeAfter, HomeContent } from "./home.ts"
 
 export interface Limits {
   readonly wallMs: number
@@ -31,6 +35,34 @@ export interface Executables {
   readonly spawn: Readonly<Record<string, string>>
   /** read-only folders of the driver's own (vendored files): host path → path inside */
   readonly bundles: Readonly<Record<string, string>>
+  /** an image whose programs and libraries are shown in the place of the host's, by its digest; a backend without images refuses it */
+  readonly image?: string
+  /** the paths of programs are those of that image, and nothing of the host's is laid over it */
+  readonly imagePrograms?: true
+}
+
+/** Asked of a backend that has images: what one starts. */
+export interface ImageQuestion {
+  /** by its digest */
+  readonly image: string
+  /** in the place of the image's own arguments; none: those */
+  readonly args: readonly string[]
+  /** further programs by name */
+  readonly spawn: readonly string[]
+}
+
+export interface ImageProgram {
+  /** its id */
+  readonly image: string
+  /** the first word is a path in the image */
+  readonly argv: readonly string[]
+  /** programs that the start goes through, and those that were asked for: path → the same */
+  readonly starts: Readonly<Record<string, string>>
+  /** of those that were asked for */
+  readonly absent: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  /** where it is started */
+  readonly folder: string
 }
 
 /**
@@ -47,14 +79,29 @@ export interface NetworkChannelSpec {
   readonly dns: boolean
 }
 
+/** kept in a folder of the host's, by the sandbox */
+interface FolderHome {
+  readonly dir: string
+  /** paths below it that survive the call */
+  readonly keep: readonly string[]
+}
+/** in memory alone; what it holds afterwards is handed back (`ExitedSandbox.homeAfter`) */
+interface MemoryHome {
+  readonly content: HomeContent
+  readonly keep: readonly string[]
+}
+
 export interface SandboxProfile {
   readonly executables: Executables
   /** glob lists relative to the workspace root; what they hide is not visible inside */
   readonly view: { readonly read: readonly string[]; readonly deny: readonly string[] }
   /** workspace paths kept visible although `view.read` does not name them, because they may be written */
   readonly write: readonly string[]
-  /** keep `$HOME` between calls in this host folder; absent: a private, empty home */
-  readonly home?: { readonly dir: string; readonly keep: readonly string[] }
+  /**
+   * keep `$HOME` between calls in this host folder; absent: a private, empty home. `inMemory`: nothing of it lies on a disk;
+   * whoever starts the job hands over what it holds, and keeps what it holds afterwards
+   */
+  readonly home?: FolderHome & { readonly inMemory?: true }
   readonly env: Readonly<Record<string, string>>
   readonly tty: boolean
   /** see `SandboxShape`; absent: none */
@@ -65,6 +112,12 @@ export interface SandboxProfile {
   readonly required: readonly LimitName[]
   /** read-only files placed in the sandbox: path inside → content (CA bundles, config) */
   readonly files: Readonly<Record<string, Uint8Array>>
+  /** files of the workspace handed to the program below /tmp, and taken from there; absent: none */
+  readonly exchange?: Exchange
+  /** may it start what it writes to /tmp, as a compiler's own helpers need? absent: nothing that it writes can be started */
+  readonly startsScratch?: true
+  /** where the program is started; absent: in the workspace */
+  readonly startsIn?: string
 }
 
 /** What creation needs: sandboxes of equal shapes can stand in for each other. */
@@ -100,10 +153,16 @@ export interface Job {
   readonly workspace: string | FolderIdentity
   readonly view: SandboxProfile["view"]
   readonly write: SandboxProfile["write"]
-  readonly home?: NonNullable<SandboxProfile["home"]>
+  readonly home?: FolderHome | MemoryHome
+  readonly exchange?: Exchange
   readonly limits: Pick<Limits, "wallMs" | "cpuMs" | "diskBytes">
+  /** see `SandboxProfile` */
+  readonly startsScratch?: true
+  readonly startsIn?: string
   readonly stdio: Stdio
 }
+
+export type { Exchange, Exchanged, StagedInput, TakenOutput } from "./exchange.ts"
 
 export interface Denial {
   readonly layer: "egress" | "exec" | "fs" | "limit"
@@ -112,12 +171,22 @@ export interface Denial {
   readonly count: number
 }
 
+/** A run in the middle of it: what its processes do next is not in here. */
+export interface Glance {
+  /** something lies in the workspace's layer, or in the home under a path that is kept */
+  readonly written: boolean
+  /** dials that the kernel stopped, since the run began */
+  readonly denied: readonly Denial[]
+}
+
 export type Unavailable = {
   readonly ok: false
   /** the control that cannot be enforced here */
   readonly control: string
   readonly message: string
   readonly fix: string
+  /** why a file could not be handed over, where that is the reason */
+  readonly file?: { readonly name: string; readonly path: string; readonly fault: StagingFault }
 }
 
 export interface Captured {

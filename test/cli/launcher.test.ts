@@ -41,7 +41,7 @@ describe("help and version", () => {
 describe("bad usage", () => {
   test.each([
     [["cal", "json.query"], /unknown command 'cal'[\s\S]*call/],
-    [["serve"], /unknown command 'serve'/],
+    [["conform"], /unknown command 'conform'/],
     [["call"], /missing required argument 'tool'/],
     [["call", "a", "b"], /too many arguments/],
     [["call", "a", "--nope"], /unknown option '--nope'/],

@@ -53,7 +53,36 @@ describe("a profile for people", () => {
   })
 })
 
+test("files of a contract are shown with their places", () => {
+  const exchange = {
+    inputs: [{ name: "a", path: "in/a\u001b[2J", writable: false }],
+    outputs: [{ name: "b", path: "out/b" }],
+  }
+  const profile = {
+    view: { read: [], deny: [] },
+    write: [],
+    env: {},
+    tty: false,
+    network: "none",
+    limits: { wallMs: 1, memoryBytes: 1, pids: 1, diskBytes: 1, outputBytes: 1, openFiles: 1 },
+    required: [],
+    files: {},
+    exchange,
+  } as const
+  const rows = Object.fromEntries(profileRows({ tool: "t", rows: [] }, profile))
+  expect(rows["files in"]).toMatch(/^a from in\/a.*, read-only$/)
+  expect(rows["files in"]).not.toContain("\u001b")
+  expect(rows["files out"]).toBe("b to out/b")
+})
+
 describe("an envelope for people", () => {
+  test("shows what an exception or a service said, which its hint refers to, as words of another's", () => {
+    const details = { exception: "SignedOut", message: "no login\u001b[2J\nfor ada" }
+    const failed: Envelope = { ok: false, error: { ...error("upstream_error"), details }, effects: [], ...base }
+    const lines = envelopeLines(failed, plain)
+    expect(lines).toEqual(expect.arrayContaining([expect.stringMatching(/^ {2}\| no login\S+$/), "  | for ada"]))
+    expect(lines.join("")).not.toContain("\u001b")
+  })
   test("gives every deletion a line of its own", () => {
     const effects = Array.from({ length: 300 }, (_, index) => effect("delete", `old/${index}.txt`, true))
     const text = envelopeLines({ ok: true, value: null, effects, ...base }, plain).join("\n")
@@ -86,7 +115,7 @@ describe("an envelope for people", () => {
       message: "",
       mutates: [],
     } as const
-    const lines = questionLines({ ...question, effects, denied: [], signal: AbortSignal.abort() }, plain)
+    const lines = questionLines({ ...question, effects, denied: [], changes: [], signal: AbortSignal.abort() }, plain)
     expect(lines.join("\n")).toContain(`x ${told}  declared`)
   })
 

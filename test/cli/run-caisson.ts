@@ -15,7 +15,8 @@ export interface Ended {
 }
 
 export interface RunOptions {
-  readonly env?: Readonly<Record<string, string>>
+  /** what is undefined here is not there, whatever this process has */
+  readonly env?: Readonly<Record<string, string | undefined>>
   readonly cwd?: string
   readonly input?: string
   readonly node?: string

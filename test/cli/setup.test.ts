@@ -37,6 +37,7 @@ const programs = [
   "bwrap",
   "unshare",
   "setpriv",
+  "perl",
   "jq",
   "git",
   "rg",

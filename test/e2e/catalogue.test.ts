@@ -1,5 +1,5 @@
 /** Every example of every bundled tool, through `host.call`, in a real sandbox. */
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:http"
 import { createServer as createSecureServer } from "node:https"
 import type { AddressInfo } from "node:net"
@@ -10,9 +10,10 @@ import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { parse } from "yaml"
 import { createCallAuthority } from "../../src/egress-proxy/tls/authority.ts"
-import { createHost } from "../../src/host/index.ts"
+import { createHost, processCaller } from "../../src/host/index.ts"
 import type { Host, ToolListing } from "../../src/host/types.ts"
 import type { JsonObject, JsonValue } from "../../src/manifest/types.ts"
+import { publicRegistry } from "../support/public-registry.ts"
 import { furnish } from "./catalogue-workspaces.ts"
 
 interface Example {
@@ -60,6 +61,9 @@ const openOsv = async (): Promise<Server> => {
   return made
 }
 
+/** Drivers whose servers are packages. */
+const packaged = ["memory-mcp", "thinking-mcp"]
+
 let scratch: string
 let host: Host
 let server: Server
@@ -76,10 +80,14 @@ beforeAll(async () => {
   // The hosts that examples dial are mapped to servers of this test's own.
   const secure = (osv.address() as AddressInfo).port
   const services = `example.com: 127.0.0.1:${port}\n    api.osv.dev: 127.0.0.1:${secure}`
-  writeFileSync(config, `egress:\n  services:\n    ${services}\n`)
+  const registry = await publicRegistry()
+  writeFileSync(config, `egress:\n  services:\n    ${services}\n    ${registry ?? ""}\n`)
   host = await createHost({ data: join(scratch, "data"), config })
+  // Without a registry they are not there, and their examples say so.
+  if (registry !== undefined)
+    for (const driver of packaged) expect(await host.install(driver)).toMatchObject({ ok: true, version: "2026.8.31" })
   tools = new Map((await host.tools()).map((tool) => [tool.contract.id, tool]))
-})
+}, 600_000)
 
 afterAll(async () => {
   await host?.close()
@@ -123,6 +131,21 @@ describe("the bundled catalogue", () => {
     }
     expect(envelope.denied).toEqual([])
     expect(envelope.receipt).toMatch(/^sha256:[0-9a-f]{64}$/)
+  })
+
+  test("a line of thought goes on from call to call, for whoever began it", async ({ skip }) => {
+    const listing = tools.get("thinking.step")
+    if (listing?.availability.available === false) skip(`${listing.availability.reason}; ${listing.availability.fix}`)
+    const workspace = join(scratch, "workspaces", "thinking")
+    mkdirSync(workspace)
+    const step = async (thoughtNumber: number, user: string): Promise<unknown> => {
+      const input = { thought: "Then.", thoughtNumber, totalThoughts: 3, nextThoughtNeeded: true }
+      const envelope = await host.call({ tool: "thinking.step", input, workspace }, { caller: processCaller(user) })
+      return envelope.ok ? (envelope.value as JsonObject)["thoughtHistoryLength"] : envelope
+    }
+    expect([await step(1, "alice"), await step(2, "alice"), await step(1, "bob"), await step(3, "alice")]).toEqual([
+      1, 2, 1, 3,
+    ])
   })
 
   test("serves files in the host itself beside the programs, which stay the default", () => {

@@ -477,6 +477,12 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))`
     })
   })
 
+  test("receipts of a folder that has no chain are a finding, as for verify", async () => {
+    const { stdout, stderr, code } = await run(["receipts"])
+    expect([code, JSON.parse(stdout)]).toEqual([3, []])
+    expect(stderr).toContain("chain.absent")
+  })
+
   test("verify names the folder that has no chain", async () => {
     const missing = join(workspace, "nosuch")
     const { stdout, code } = await run(["verify", missing])

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync, writeSync } from "node:fs"
 import { join } from "node:path"
 import { createHost } from "../../src/host/index.ts"
-import { mount, MS } from "../../src/linux/syscalls.ts"
+import { mount, MS } from "../../src/linux/mounts.ts"
 import { fixtureTools } from "./host-world.ts"
 
 const base = process.argv[2] ?? ""

@@ -194,9 +194,19 @@ describe("a sealed call", () => {
       expect(
         Object.keys(env).filter(
           (name) =>
-            !["FIXTURE", "FIXTURE_COLOUR", "HOME", "TMPDIR", "PATH", "PWD", "LANG", "TZ", "USER", "LOGNAME"].includes(
-              name,
-            ),
+            ![
+              "CAISSON_OPERATION_KEY",
+              "FIXTURE",
+              "FIXTURE_COLOUR",
+              "HOME",
+              "TMPDIR",
+              "PATH",
+              "PWD",
+              "LANG",
+              "TZ",
+              "USER",
+              "LOGNAME",
+            ].includes(name),
         ),
       ).toEqual([])
     } finally {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { createHost, readReceipts } from "../../src/host/index.ts"
 import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
 import type { Job } from "../../src/sandbox/backend.ts"
+import { homeFolderOf } from "../../src/sandbox/profile.ts"
 import { fixtureTools, openFolder, openWorld, type World } from "./host-world.ts"
 import { during } from "./swap.ts"
 import { removeFolder } from "../support/remove-folder.ts"
@@ -66,7 +67,7 @@ it("state that another call renewed meanwhile is an error that the caller sees, 
   after.defer(() => removeFolder(data))
   await using real = createNamespaceBackend({ data })
   const started = (job: Job): void => {
-    home = job.home?.dir ?? home
+    home = homeFolderOf(job) ?? home
   }
   await using world = await openWorld("", { backend: during(real, { started, exited: () => between() }) })
   expect(await world.call("fixture.act", { verb: "write", args: [token, "first"] })).toMatchObject({ ok: true })

@@ -277,7 +277,16 @@ it("a driver's own folder is frozen as it is, and again when it changed; links t
 })
 
 it.each([
-  [{ source: "cargo", packages: [{ name: "ripgrep" }] }, /this host installs by npm, pip and local, not by cargo/],
+  [{ source: "brew", packages: [{ name: "ripgrep" }] }, /this host installs by apt, npm, pip, .*not by brew/],
+  [
+    { source: "cargo", packages: [{ name: "--git=https://evil.test/x" }] },
+    /is not a package and a version of cargo|there is no cargo/,
+  ],
+  [
+    { source: "go", packages: [{ name: "x.test/y", version: "-modfile=z" }] },
+    /is not a package and a version of go|there is no go/,
+  ],
+  [{ source: "apt", packages: [{ name: "jq", version: "1 -o=x" }] }, /is not a package and a version of apt/],
   [npm("--registry=http://evil.test"), /is not a package and a version of npm/],
   [npm("greet", "http://evil.test/x.tgz"), /is not a package and a version of npm/],
   [npm("greet", "npm:other@1"), /is not a package and a version of npm/],

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { openCore } from "../../src/host/assemble/core.ts"
+import { openWholeCore } from "../support/open-core.ts"
 import type { HostCore } from "../../src/host/call/core.ts"
 import { loadConfig } from "../../src/host/config/load.ts"
 import { openDataFolder } from "../../src/host/data/folder.ts"
@@ -30,7 +30,8 @@ export const pip = (name: string, version?: string): InstallSpec => ({
 })
 
 export const openInstallCore = (data: string, backend: "namespace" | "docker" = "namespace") =>
-  openCore({
+  openWholeCore({
+    record: async () => undefined,
     data: openDataFolder(data),
     config: loadConfig(data, undefined),
     catalogue: join(import.meta.dirname, "../../manifests"),

@@ -231,23 +231,6 @@ describe("an http driver", () => {
     expect([requests.length, receipt()["attempts"]]).toEqual([3, 3])
   })
 
-  it("leaves a service alone for as long as it asks to be, or gives up where that is too long", async () => {
-    let tries = 0
-    answer = (_, response) => {
-      tries += 1
-      if (tries === 1) response.writeHead(429, { "retry-after": "1" }).end()
-      else response.end('{"item":2}')
-    }
-    expect(await call("item.get", { id: "1" })).toMatchObject({ ok: true, value: 2 })
-    answer = (_, response) => response.writeHead(429, { "retry-after": "3600" }).end()
-    requests = []
-    expect(await call("item.get", { id: "1" })).toMatchObject({
-      ok: false,
-      error: { code: "rate_limited", retryable: true, details: { retry_after_ms: 3_600_000 } },
-    })
-    expect(requests).toHaveLength(1)
-  })
-
   it("tells of a stream's parts while they come", async () => {
     const events: CallEvent[] = []
     answer = (_, response) => {

@@ -2,18 +2,18 @@
  * The client that the protocol's own conformance suite examines: this host with an mcp driver, called once for each tool
  * of the scenario. Run as `node mcp-conformance-client.ts URL`, with the scenario in MCP_CONFORMANCE_SCENARIO.
  *
- * The suite serves plain HTTP on loopback; a driver speaks TLS to a name, so that a pipe stands in between.
+ * In the scenarios of logins a person does what a call says: where it needs a login, `login` is run, the page is followed,
+ * and the call is made again, more often than any scenario allows: what ends it is the host's own bound.
  */
 import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from "node:fs"
-import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { createServer, getCACertificates, setDefaultCACertificates } from "node:tls"
-import type { AddressInfo } from "node:net"
-import { createCallAuthority } from "../../src/egress-proxy/tls/authority.ts"
-import { createHost } from "../../src/host/index.ts"
+import { getCACertificates, setDefaultCACertificates } from "node:tls"
+import { request } from "undici"
+import { createHost, processCaller } from "../../src/host/index.ts"
 import type { JsonObject } from "../../src/manifest/types.ts"
 import { removeFolder } from "../support/remove-folder.ts"
+import { names, openFront } from "./mcp-conformance-front.ts"
 
 interface ToolCall {
   readonly name: string
@@ -40,21 +40,22 @@ const callsOf: Readonly<Record<string, readonly ToolCall[]>> = {
 
 const [, , url = ""] = process.argv
 const scenario = process.env["MCP_CONFORMANCE_SCENARIO"] ?? ""
-const { toolCalls = callsOf[scenario] ?? [] } = JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}") as {
-  toolCalls?: readonly ToolCall[]
+const isLogin = scenario.startsWith("auth/")
+interface Context {
+  readonly toolCalls?: readonly ToolCall[]
+  readonly client_id?: string
+  readonly client_secret?: string
+  readonly issuer?: string
 }
+const context = JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}") as Context
+const loginCalls = scenario === "auth/authorization-server-migration" ? 2 : 1
+const toolCalls =
+  context.toolCalls ?? (isLogin ? Array<ToolCall>(loginCalls).fill({ name: "test-tool" }) : (callsOf[scenario] ?? []))
 const version = process.env["MCP_CONFORMANCE_PROTOCOL_VERSION"]
 const target = new URL(url)
 
-const authority = createCallAuthority({ names: ["mcp.test"] })
-setDefaultCACertificates([...getCACertificates("default"), authority.caPem])
-const { key, cert } = authority.leafFor("mcp.test")
-const pipe = createServer({ key, cert, ALPNProtocols: ["http/1.1"] }, (near) => {
-  const far = connect(Number(target.port), target.hostname)
-  near.on("error", () => far.destroy()).pipe(far)
-  far.on("error", () => near.destroy()).pipe(near)
-})
-await new Promise<void>((resolve) => pipe.listen(0, "127.0.0.1", resolve))
+const front = await openFront(target)
+setDefaultCACertificates([...getCACertificates("default"), front.caPem])
 
 const folder = realpathSync(mkdtempSync(join(tmpdir(), "caisson-conformance-")))
 const write = (path: string, front: readonly string[]): void => {
@@ -85,17 +86,23 @@ write("manifests/DRIVER.md", [
   `server: { kind: remote, url: "https://mcp.test${target.pathname}" }`,
   "transport: http",
   ...(version === undefined ? [] : [`protocol_version: "${version}"`]),
-  'network: { egress: ["mcp.test:443"] }',
+  `network: { egress: ${JSON.stringify(names.map((name) => `${name}:443`))} }`,
+  ...(isLogin ? ["auth:", "  login: { url: https://mcp.test/ }", "  state: { env: [JUDGED_TOKEN] }"] : []),
   "implements:",
   ...toolCalls.map(
     ({ name }, index) =>
       `  - { tool: judged.t${index}, version: ^1.0.0, metadata: { mcp: { tool_name: ${JSON.stringify(name)} } } }`,
   ),
 ])
-const { port } = pipe.address() as AddressInfo
-writeFileSync(join(folder, "caisson.yaml"), `egress: { services: { mcp.test: "127.0.0.1:${port}" } }\n`, {
-  mode: 0o600,
-})
+/** What the operator knows of the suite's servers: a client that was registered with them, or that others may know. */
+const { client_id: clientId, client_secret: clientSecret, issuer = "https://as1.test" } = context
+const flow = scenario.startsWith("auth/client-credentials") ? "client-credentials" : "authorization-code"
+const registered =
+  clientId === undefined
+    ? "mcp_logins: { register: true, client_document: https://conformance-test.local/client-metadata.json }"
+    : `logins: { judged: { flow: ${flow}, issuer: "${front.named(issuer)}", client_id: ${clientId}, client_secret: judged-client } }`
+const services = names.map((name) => `${name}: "127.0.0.1:${front.port}"`).join(", ")
+writeFileSync(join(folder, "caisson.yaml"), `egress: { services: { ${services} } }\n${registered}\n`, { mode: 0o600 })
 mkdirSync(join(folder, "work"))
 
 {
@@ -104,6 +111,29 @@ mkdirSync(join(folder, "work"))
     manifests: [join(folder, "manifests")],
     config: join(folder, "caisson.yaml"),
   })
+  const workspace = join(folder, "work")
+  const caller = processCaller("somebody")
+  if (clientSecret !== undefined) {
+    const set = await host.secrets.set("judged-client", clientSecret, { shared: true })
+    if (!set.ok) throw new Error(JSON.stringify(set))
+  }
+  /** Follows the page, which approves by itself, and comes back as a browser does. */
+  const visit = async (page: string): Promise<void> => {
+    const back = await front.open(page)
+    if (back !== undefined) await (await request(back)).body.dump()
+  }
+  const login = async (): Promise<boolean> => {
+    const visits: Promise<void>[] = []
+    const report = await host.login("judged", {
+      caller,
+      workspace,
+      timeoutMs: 15_000,
+      person: { open: ({ url: page }) => void visits.push(visit(page)) },
+    })
+    await Promise.all(visits)
+    console.log("login", JSON.stringify(report))
+    return report.ok
+  }
   for (const [index, { name, arguments: given = {} }] of toolCalls.entries()) {
     let input = given
     if (name === "json_schema_echo") {
@@ -111,12 +141,18 @@ mkdirSync(join(folder, "work"))
       const tool = seen.ok ? seen.tools.find((each) => each.name === SCHEMA_TOOL) : undefined
       input = { schema: tool?.accepted.offer?.["inputSchema"] ?? null }
     }
-    const envelope = await host.call(
-      { tool: `judged.t${index}`, input, workspace: join(folder, "work") },
-      { approved: true, elicit: async () => ({ action: "accept", content: {} }) },
-    )
+    const call = () =>
+      host.call(
+        { tool: `judged.t${index}`, input, workspace },
+        { caller, approved: true, elicit: async () => ({ action: "accept", content: {} }) },
+      )
+    let envelope = await call()
+    for (let tries = 0; tries < 8 && !envelope.ok && envelope.error.code === "auth_required"; tries += 1) {
+      if (!(await login())) break
+      envelope = await call()
+    }
     console.log(name, JSON.stringify(envelope.ok ? envelope.value : envelope.error))
   }
 }
-pipe.close()
+await front[Symbol.asyncDispose]()
 removeFolder(folder)

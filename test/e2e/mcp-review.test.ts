@@ -118,12 +118,4 @@ describe("a server that is not what its driver says", () => {
     expect(listed?.availability).toMatchObject({ available: false, code: "tool_unavailable" })
     expect(listed?.availability.available === false ? listed.availability.reason : "").toMatch(why)
   })
-  it("is refused by name where it asks to be kept between calls", async () => {
-    await using world = await openMcpWorld("legacy")
-    world.change("notes/DRIVER.md", "transport: stdio", "transport: stdio\nconnection_options: { keepalive: true }")
-    await world.reopen()
-    const envelope = await world.act("fail")
-    expect(envelope).toMatchObject({ ok: false, error: { code: "tool_unavailable" } })
-    expect(JSON.stringify(envelope)).toContain("keepalive")
-  })
 })

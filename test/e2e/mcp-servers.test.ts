@@ -1,5 +1,4 @@
 /** The reference MCP servers, unmodified, installed from the public registry and started for each call. */
-import { lookup } from "node:dns/promises"
 import { existsSync, readFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -7,21 +6,14 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { CallEvent } from "../../src/host/events.ts"
 import { describeNeeding, testNeeding } from "../support/needing.ts"
+import { publicRegistry } from "../support/public-registry.ts"
 import { openWorld, type World } from "./host-world.ts"
 
-const REGISTRY = "registry.npmjs.org"
-/** Where this machine's registry is: perhaps a mirror, at an address that nobody reaches by a name of its own choice. */
-const address = await fetch(`https://${REGISTRY}/@modelcontextprotocol%2fserver-memory`, {
-  method: "HEAD",
-  signal: AbortSignal.timeout(15_000),
-}).then(
-  async ({ ok }) => (ok ? (await lookup(REGISTRY, 4)).address : undefined),
-  () => undefined,
-)
+const registry = await publicRegistry()
 const noChromium = existsSync("/usr/lib/chromium/chromium")
   ? undefined
   : "chromium is not installed: apt-get install -y chromium"
-const missing = address !== undefined ? undefined : "the public npm registry cannot be reached: run it where it can"
+const missing = registry !== undefined ? undefined : "the public npm registry cannot be reached: run it where it can"
 
 describeNeeding("reference MCP servers", missing, () => {
   let world: World
@@ -32,7 +24,7 @@ describeNeeding("reference MCP servers", missing, () => {
   beforeAll(async () => {
     await new Promise<void>((resolve) => page.listen(0, "127.0.0.1", resolve))
     const { port } = page.address() as AddressInfo
-    const services = `{ ${REGISTRY}: "${address}:443", page.test: "127.0.0.1:${port}" }`
+    const services = `{ ${registry}, page.test: "127.0.0.1:${port}" }`
     world = await openWorld(`egress: { services: ${services} }\n`, {
       manifests: [join(import.meta.dirname, "../../fixtures/mcp-servers")],
     })

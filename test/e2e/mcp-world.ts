@@ -18,9 +18,15 @@ export interface McpWorld extends World {
   reopen(): Promise<void>
 }
 
+interface McpWorldOptions {
+  readonly settings?: string
+  /** changes to the manifests before a host reads them */
+  readonly before?: (change: McpWorld["change"], manifests: string) => void
+}
+
 export const openMcpWorld = async (
   era: "legacy" | "modern",
-  { settings = "", ...options }: Omit<HostOptions, "config"> & { readonly settings?: string } = {},
+  { settings = "", before, ...options }: Omit<HostOptions, "config"> & McpWorldOptions = {},
 ): Promise<McpWorld> => {
   const own = openFolder()
   const manifests = join(own, "manifests")
@@ -34,6 +40,7 @@ export const openMcpWorld = async (
     writeFileSync(path, changed)
   }
   if (era === "modern") change("notes/DRIVER.md", "--legacy", "--modern")
+  before?.(change, manifests)
   const world = await openWorld(settings, { ...options, manifests: [manifests] })
   let { host } = world
   const call: World["call"] = (tool, input, { caller, approved = true, signal, ...more } = {}) =>

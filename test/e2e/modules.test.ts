@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { createModuleRunner, moduleInFolder } from "../../src/host/call/running/run-in-module.ts"
+import { createModuleRunner, moduleInFolder } from "../../src/host/call/running/outside/run-in-module.ts"
 import type { ModuleAnswer, RunInModule } from "../../src/host/drivers/runner/run-in-module.ts"
 import { defaultConfig } from "../../src/host/config/types.ts"
 import type { RunnerRequest } from "../../src/host/drivers/runner/request.ts"

@@ -8,8 +8,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { vaultFile } from "../../src/data-folder/paths.ts"
-import { processCaller } from "../../src/host/index.ts"
+import { processCaller, readReceipts } from "../../src/host/index.ts"
 import { removeFolder } from "../support/remove-folder.ts"
+import { KvServer } from "../support/servers/kv-vault.ts"
 import { startWeb } from "../support/servers/web.ts"
 import { openFolder, openWorld, type World } from "./host-world.ts"
 
@@ -207,7 +208,7 @@ it("a request that the host makes carries a secret to no other host than its aut
       const config = `manifests: ["${more}"]\negress: { services: { items.test: "127.0.0.1:${port}" } }\n`
       await using world = await openWorld(config, { manifests: [] })
       await world.host.secrets.set("items-key", canary, { user: "alice" })
-      return world.call("item.get", {}, { caller: processCaller("alice") })
+      return await world.call("item.get", {}, { caller: processCaller("alice") })
     }
     expect(await ask("api.test")).toMatchObject({ ok: false, error: { code: "auth_required" } })
     expect(seen).toEqual([])
@@ -285,5 +286,50 @@ it("a secret that is put in at the proxy reaches its host alone, and never the p
     nowhereIn(folder)
   } finally {
     removeFolder(folder)
+  }
+})
+
+it("a vault on a server serves calls, and what is done with secrets is a line of the log without their values", async () => {
+  await using server = await new KvServer().start()
+  server.tokens.add("s.this-hosts-own")
+  const folder = mkdtempSync(join(tmpdir(), "caisson-kv-"))
+  try {
+    const tokenFile = join(folder, "token")
+    writeFileSync(tokenFile, "s.this-hosts-own\n", { mode: 0o600 })
+    const config = `${vouched}vault: { kv: { address: "${server.address}", token_file: "${tokenFile}" } }\n`
+    await using world = await openWorld(config, { manifests: [] })
+    expect(await tell(world, "digest")).toMatchObject({ ok: false, error: { code: "auth_required" } })
+    expect(await world.host.secrets.set("teller-key", canary, { user: "alice" })).toMatchObject({ ok: true })
+    expect(server.secrets.has("caisson/user=alice/teller-key")).toBe(true)
+    const told = await tell(world, "digest")
+    expect(told).toMatchObject({ ok: true, value: digest })
+    expect(await tell(world, "digest", "bob")).toMatchObject({ ok: false, error: { code: "auth_required" } })
+    server.status = 503
+    const sealed = await tell(world, "digest")
+    expect(sealed).toMatchObject({ ok: false, error: { class: "infrastructure", retryable: true } })
+    server.status = undefined
+    expect(await world.host.secrets.remove("teller-key", { user: "alice" })).toMatchObject({ ok: true, value: true })
+    expect(await tell(world, "digest")).toMatchObject({ ok: false, error: { code: "auth_required" } })
+    const lines = [...readReceipts(world.data)].map(({ action, subject, metadata }) => ({ action, subject, metadata }))
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        {
+          action: "secret.set",
+          subject: { kind: "secret", ref: "teller-key" },
+          metadata: { ok: true, scope: { user: "alice" } },
+        },
+        expect.objectContaining({ action: "secret.removed" }),
+        expect.objectContaining({
+          action: "tool.invoked",
+          metadata: expect.objectContaining({
+            secrets: [expect.objectContaining({ slug: "teller-key", granted_by: "scope" })],
+          }),
+        }),
+      ]),
+    )
+    expect(JSON.stringify([lines, told, sealed])).not.toContain("5b1f0c2e9d")
+    nowhereIn(world.data)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
   }
 })

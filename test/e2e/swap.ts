@@ -21,6 +21,8 @@ const afterwards = (running: RunningSandbox, exited: () => void): RunningSandbox
   stdin: running.stdin,
   stdout: running.stdout,
   stderr: running.stderr,
+  reach: (port) => running.reach(port),
+  glance: () => running.glance(),
   signal: (name) => running.signal(name),
   stop: (ending) => running.stop(ending),
   exited: running.exited.finally(exited),

@@ -49,7 +49,7 @@ const seccomp = namespace(
 )
 const bwrap = (find: string, replace: string): Edit => namespace("launcher/bwrap-arguments.ts", find, replace)
 const noKill = [
-  namespace("launcher/sealed-run.ts", "if (first !== undefined) pidfdKill(first)", ""),
+  namespace("launcher/waiting-sandbox.ts", "if (first !== undefined && !closed) pidfdKill(first)", ""),
   processes("tree.ts", "if (tries === 20) kill(first)", ""),
 ]
 const noConflicts: readonly Edit[] = [
@@ -137,7 +137,7 @@ export const controls: readonly Control[] = [
   {
     name: "the record of attempts",
     edits: [
-      network("taps.ts", "      stop()\n      drain()\n", "      stop()\n      return { named: [], unnamed: 0 }\n"),
+      network("taps.ts", "    read() {\n      drain()\n", "    read() {\n      return { named: [], unnamed: 0 }\n"),
     ],
     reddens: [
       "IPv6 leads nowhere and is recorded",
@@ -169,7 +169,7 @@ export const controls: readonly Control[] = [
   {
     name: "noexec on everything writable",
     edits: [
-      layers("call-mounts.ts", "MS.NOSUID | MS.NODEV | MS.NOEXEC", "MS.NOSUID | MS.NODEV"),
+      layers("empty-mounts.ts", "MS.NOSUID | MS.NODEV | MS.NOEXEC", "MS.NOSUID | MS.NODEV"),
       {
         file: "sandbox/layers/overlay.ts",
         find: "merged, MS.NOSUID | MS.NODEV | MS.NOEXEC,",
@@ -261,9 +261,14 @@ export const controls: readonly Control[] = [
     name: "an environment built from nothing",
     edits: [
       bwrap('"--clearenv",', ""),
-      namespace("launcher/parked-process.ts", "env: {},", ""),
+      {
+        file: "linux/spawn.ts",
+        find: "[...argv, null], [null])",
+        replace: "[...argv, null], [...Object.entries(process.env).map(([name, value]) => `${name}=${value}`), null])",
+      },
       namespace("launcher/launcher.ts", "  process.env = {}\n", ""),
       namespace("launch.ts", "env: compiledIn(data), cwd", "cwd"),
+      { file: "runner/wait.pl", find: "%ENV = map {", replace: "%ENV = %ENV, map {" },
     ],
     reddens: ["no environment in reach"],
   },
@@ -300,9 +305,10 @@ export const controls: readonly Control[] = [
   {
     name: "the layer over the workspace",
     edits: [
-      bwrap(
-        'args.push("--bind", slot.workspace, "/workspace")',
-        'args.push("--bind", slot.workspace.replace(/merged$/, "lower"), "/workspace")',
+      layers(
+        "call-mounts.ts",
+        "show(workspaceLayer.merged, empty.workspace)",
+        "show(empty.workspaceParts.lower, empty.workspace)",
       ),
     ],
     reddens: [
@@ -330,22 +336,22 @@ export const controls: readonly Control[] = [
   {
     name: "the limit on processes",
     edits: [
-      namespace("launcher/sealed-run.ts", "pids: limits.pids + 2", "pids: 4000"),
-      namespace("launcher/sealed-run.ts", "BigInt(limits.pids + 1)", "4000n"),
+      namespace("launcher/waiting-sandbox.ts", "pids: limits.pids + 2", "pids: 4000"),
+      namespace("launcher/waiting-sandbox.ts", "BigInt(limits.pids + 1)", "4000n"),
     ],
     reddens: ["a fork bomb stays below", "doubles and leaves its session", "a thread bomb"],
   },
   {
     name: "the limit on memory",
     edits: [
-      namespace("launcher/sealed-run.ts", "memoryBytes: limits.memoryBytes,", "memoryBytes: 2 ** 31,"),
-      namespace("launcher/sealed-run.ts", "[`ulimit -d ${Math.ceil(shape.limits.memoryBytes / 1024)}`]", "[]"),
+      namespace("launcher/waiting-sandbox.ts", "memoryBytes: limits.memoryBytes,", "memoryBytes: 2 ** 31,"),
+      namespace("launcher/sealed-run.ts", "[limit(RLIMIT.DATA, shape.limits.memoryBytes)]", "[]"),
     ],
     reddens: ["one process does not get more memory"],
   },
   {
     name: "the limit on the memory of the tree",
-    edits: [namespace("launcher/sealed-run.ts", "memoryBytes: limits.memoryBytes,", "memoryBytes: 2 ** 31,")],
+    edits: [namespace("launcher/waiting-sandbox.ts", "memoryBytes: limits.memoryBytes,", "memoryBytes: 2 ** 31,")],
     reddens: ["many processes together"],
     as: "root",
   },
@@ -358,12 +364,8 @@ export const controls: readonly Control[] = [
         "false",
       ),
       layers("call-layers.ts", "budget.bytes - used.bytes < FULL_BELOW.bytes", "false"),
-      layers("call-mounts.ts", "Math.min(bytes, memoryBytes)", "2 ** 29"),
-      namespace(
-        "launcher/sealed-run.ts",
-        "ulimit -f ${Math.ceil(job.limits.diskBytes / ulimitBlock)}",
-        "ulimit -f unlimited",
-      ),
+      layers("call-mounts.ts", "const size = Math.min(bytes, memoryBytes)", "const size = 2 ** 29"),
+      namespace("launcher/sealed-run.ts", "limit(RLIMIT.FSIZE, limits.diskBytes),", ""),
     ],
     reddens: [
       "one big file in the workspace",
@@ -383,9 +385,9 @@ export const controls: readonly Control[] = [
     name: "memory as declared",
     edits: [
       namespace(
-        "launcher/sealed-run.ts",
+        "launcher/waiting-sandbox.ts",
         "memoryBytes: limits.memoryBytes,",
-        "memoryBytes: limits.memoryBytes + job.limits.diskBytes,",
+        "memoryBytes: limits.memoryBytes + 2 ** 29,",
       ),
     ],
     reddens: ["not raised by what may be written"],
@@ -405,7 +407,7 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the limit on open files",
-    edits: [namespace("launcher/sealed-run.ts", "ulimit -n ${shape.limits.openFiles}", "true")],
+    edits: [namespace("launcher/sealed-run.ts", "limit(RLIMIT.NOFILE, shape.limits.openFiles),", "")],
     reddens: ["descriptors run out", "hard limits cannot be raised"],
   },
   {
@@ -449,11 +451,7 @@ export const controls: readonly Control[] = [
       ...noKill,
       bwrap('"--die-with-parent",', ""),
       bwrap('"--unshare-pid", ', ""),
-      namespace(
-        "launcher/sealed-run.ts",
-        "await treeGone(parkedProcess, status.childPid)",
-        "{ gone: true, cpuMs: undefined }",
-      ),
+      namespace("launcher/sealed-run.ts", "await sandbox.treeEnd()", "{ gone: true, cpuMs: undefined }"),
     ],
     reddens: ["what orphans write after", "an orphan that keeps stdout open"],
   },
@@ -512,7 +510,7 @@ export const controls: readonly Control[] = [
     edits: [
       ...noConflicts,
       {
-        file: "linux/syscalls.ts",
+        file: "linux/files.ts",
         find: "RESOLVE.NO_XDEV | RESOLVE.NO_MAGICLINKS | RESOLVE.NO_SYMLINKS | RESOLVE.BENEATH)",
         replace: "0)",
       },

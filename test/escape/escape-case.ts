@@ -27,6 +27,13 @@ export interface Seen extends Place {
   readonly commit: "committed" | "conflict" | "failed" | "unknown" | "not asked"
 }
 
+export interface MachineFacts {
+  readonly arch: string
+  readonly groups: boolean
+  /** User-Mode Linux: it has one entry for system calls, and does not tell where a process waits */
+  readonly userMode: boolean
+}
+
 export interface EscapeCase {
   /** a sentence: who does not get what */
   readonly name: string
@@ -54,7 +61,7 @@ export interface EscapeCase {
   /** what went wrong, seen from outside, one line each */
   readonly breaches?: (seen: Seen) => readonly string[] | Promise<readonly string[]>
   /** machines on which the attempt makes sense */
-  readonly only?: (facts: { readonly arch: string; readonly groups: boolean }) => boolean
+  readonly only?: (facts: MachineFacts) => boolean
 }
 
 /** What two backends must agree on. */

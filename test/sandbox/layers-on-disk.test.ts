@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest"
 import { noRoot, testNeeding } from "../support/needing.ts"
 import { openLayerStore, sweepLayers } from "../../src/sandbox/layers/store.ts"
 import { createNamespaceBackend } from "../../src/sandbox/namespace/backend.ts"
-import { MNT_DETACH, mount, umount } from "../../src/linux/syscalls.ts"
+import { MNT_DETACH, mount, umount } from "../../src/linux/mounts.ts"
 import { removeFolder, runShell, temporaryFolder, until } from "../support/sealed.ts"
 
 let folder: string

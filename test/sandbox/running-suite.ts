@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync } from "node:fs"
+import { connect } from "node:net"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
@@ -103,6 +104,71 @@ export const runningSuite = (ground: Ground): void => {
     if (exited.ok) expect(await exited.commit()).toEqual({ ok: true })
     expect(readFileSync(join(workspace, "heard"), "utf8")).toBe("all")
     expect((await lines.next()).done).toBe(true)
+  })
+
+  test("a glance at a running program tells whether it wrote to the workspace, and where it was stopped", async () => {
+    const act = `
+import os, socket, sys
+for line in sys.stdin:
+    if line == "scratch\\n": open("/tmp/mine", "w").write("x"); open(os.path.expanduser("~/mine"), "w").write("x")
+    if line == "dial\\n":
+        try: socket.create_connection(("192.0.2.7", 81), 5)
+        except OSError: pass
+    if line == "write\\n": os.makedirs("made")
+    print("did", line, end="", flush=True)`
+    const { running } = await begin([python, "-c", act])
+    running.stderr.resume()
+    const screen = screenOf(running.stdout)
+    const after = async (what: string): Promise<unknown> => {
+      running.stdin.write(`${what}\n`)
+      await screen.shows(new RegExp(`did ${what}`))
+      return running.glance()
+    }
+    expect(await after("nothing")).toEqual({ written: false, denied: [] })
+    expect(await after("scratch")).toEqual({ written: false, denied: [] })
+    const stopped = { layer: "egress", reason: "address_not_allowed", target: "192.0.2.7:81" }
+    expect(await after("dial")).toMatchObject({ written: false, denied: [stopped] })
+    expect(await after("write")).toMatchObject({ written: true, denied: [stopped] })
+    running.stdin.end()
+    const exited = await running.exited
+    expect(exited).toMatchObject({ ok: true, denied: [stopped], writes: { effects: [{ path: "made" }] } })
+    await expect(running.glance()).rejects.toThrow("over")
+    if (exited.ok) await exited.discard()
+  })
+
+  test("what a program listens with on its loopback is reached from outside by asking for it, and by nobody else", async () => {
+    const serve = `
+import socket
+one = socket.create_server(("127.0.0.1", 0))
+print(one.getsockname()[1], flush=True)
+while True:
+    peer, _ = one.accept()
+    peer.sendall(b"you said " + peer.recv(100))
+    peer.close()`
+    const { running } = await begin([python, "-c", serve], {
+      network: { proxyPort: 3128, transparentPorts: [8443], dns: true },
+    })
+    running.stderr.resume()
+    const [line = ""] = await once(createInterface({ input: running.stdout }), "line").then(
+      (lines) => lines as string[],
+    )
+    const port = Number(line)
+    const direct = connect({ host: "127.0.0.1", port })
+    await expect(once(direct, "connect")).rejects.toThrow("ECONNREFUSED")
+    for (const said of ["hello", "again"]) {
+      const connection = await running.reach(port)
+      connection?.write(said)
+      expect(connection === undefined ? undefined : await text(connection)).toBe(`you said ${said}`)
+    }
+    // Nobody listens there; these are the host's own; those are no ports of a program's.
+    const unused = port === 65_535 ? 65_534 : port + 1
+    for (const other of [unused, 3128, 8443, 53, 80, 0, -1, 1.5, 65_536, 65_536 + port])
+      expect([other, await running.reach(other)]).toEqual([other, undefined])
+    running.stop({ by: "cancelled" })
+    const exited = await running.exited
+    expect(exited).toMatchObject({ ok: true, denied: [] })
+    expect(await running.reach(port)).toBeUndefined()
+    if (exited.ok) await exited.discard()
   })
 
   test("a conversation ends at its deadline, and its streams with it", async () => {

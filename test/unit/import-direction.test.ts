@@ -32,12 +32,15 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   sandbox: ["manifest", "linux", "data-folder"],
   runner: [],
   host: ["base", "linux", "sandbox", "egress-proxy", "define", "manifest", "data-folder"],
-  cli: ["host", "linux", "sandbox", "egress-proxy", "manifest"],
+  "mcp-server": ["host", "manifest"],
+  daemon: ["mcp-server", "host", "linux", "manifest", "data-folder"],
+  client: [],
+  cli: ["client", "data-folder", "daemon", "mcp-server", "host", "linux", "sandbox", "egress-proxy", "manifest"],
 }
 const imports = readImports()
 const told = ({ from, to }: Import): string => `${from} imports ${to}`
 
-it("imports go one way: cli → host → sandbox, egress-proxy → manifest", () => {
+it("imports go one way: cli → client, daemon → host → sandbox, egress-proxy → manifest", () => {
   const wrong = imports.filter(({ from, to }) => {
     const [room, other] = [roomOf(from), roomOf(to)]
     return room !== other && !allowed[room]?.includes(other)
@@ -80,6 +83,17 @@ it("the two backends know nothing of each other, and what they share knows neith
 it("the picture in CONTRIBUTING.md is that of the sources; `npm run picture` draws it", () => {
   const text = readFileSync(join(root, "CONTRIBUTING.md"), "utf8")
   expect(text).toBe(withPicture(text, pictureOf(imports)))
+})
+
+it("no folder of the sources holds more files than can be seen at a glance", () => {
+  const folders = readdirSync(join(root, "src"), { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  )
+  const counts = Map.groupBy(folders, ({ parentPath }) => parentPath)
+  const large = [...counts]
+    .filter(([, files]) => files.length > 18)
+    .map(([folder, { length }]) => `${folder}: ${length}`)
+  expect(large).toEqual([])
 })
 
 it("paths of the data folder are named in one file", () => {

@@ -7,7 +7,9 @@ const { readImports, unusedExports } = (await import(join(root, "scripts/unused-
   unusedExports(root: string, entries: readonly string[]): readonly string[]
 }
 /** What users of the package and `bin/` import. */
-const entries = ["host", "define", "sandbox", "egress-proxy", "manifest"].map((room) => `src/${room}/index.ts`)
+const entries = ["host", "define", "sandbox", "egress-proxy", "manifest", "client"].map(
+  (room) => `src/${room}/index.ts`,
+)
 
 it("what a file exports somebody imports", () => {
   expect(unusedExports(root, [...entries, "src/cli/main.ts"])).toEqual([])

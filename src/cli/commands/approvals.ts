@@ -6,8 +6,9 @@
  */
 import type { HeldApproval, HeldApprovalDetail, Host } from "../../host/types.ts"
 import { exit, exitOf } from "../exit.ts"
-import { type HostFlags, withHost } from "../host.ts"
+import type { HostFlags } from "../host.ts"
 import { onInterrupt } from "../interrupt.ts"
+import { withCaisson } from "../reach/with-caisson.ts"
 import { heldLines } from "../render/envelope.ts"
 import { table } from "../render/table.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
@@ -39,13 +40,13 @@ const showAll = (held: readonly HeldApproval[], terminal: Terminal): void => {
   terminal.result(table(["CALL", "TOOL", "USER", "CHANGES", "UNTIL", "WORKSPACE"], held.map(rowOf), terminal.width))
 }
 
-const showOne = (held: HeldApprovalDetail, terminal: Terminal): void => {
-  for (const line of heldLines(held, terminal.paintResult)) terminal.result(line)
+const showOne = (held: HeldApprovalDetail, { manifests }: ApprovalFlags, terminal: Terminal): void => {
+  for (const line of heldLines(held, manifests, terminal.paintResult)) terminal.result(line)
 }
 
 export const list = (flags: ApprovalFlags, terminal: Terminal): Promise<number> =>
-  withHost(flags, terminal, async (host) => {
-    const held = await terminal.during(host.approvals())
+  withCaisson(flags, terminal, async (caisson) => {
+    const held = await terminal.during(caisson.approvals())
     tellDamaged(held, terminal)
     if (asJson(flags, terminal)) resultJson(terminal, held)
     else showAll(held, terminal)
@@ -53,15 +54,15 @@ export const list = (flags: ApprovalFlags, terminal: Terminal): Promise<number> 
   })
 
 export const show = (id: string, flags: ApprovalFlags, terminal: Terminal): Promise<number> =>
-  withHost(flags, terminal, async (host) => {
-    const held = await terminal.during(host.approval(id))
+  withCaisson(flags, terminal, async (caisson) => {
+    const held = await terminal.during(caisson.approval(id))
     if (held === undefined) {
       terminal.say(`caisson: there is no held call ${inline(id)} (\`caisson approvals\` lists them)`)
       return exit.usage
     }
     tellDamaged([held], terminal)
     if (asJson(flags, terminal)) resultJson(terminal, held)
-    else showOne(held, terminal)
+    else showOne(held, flags, terminal)
     return exit.ok
   })
 
@@ -72,11 +73,11 @@ export const decide = async (
   terminal: Terminal,
 ): Promise<number> => {
   using interrupt = onInterrupt(() => terminal.say(`caisson: ${says.cancelling}`))
-  return await withHost(
+  return await withCaisson(
     { ...flags, warm: answer === "approve" },
     terminal,
-    async (host) => {
-      const envelope = await terminal.during(host.decide(id, answer, { signal: interrupt.signal }), id)
+    async (caisson) => {
+      const envelope = await terminal.during(caisson.decide(id, answer, { signal: interrupt.signal }), id)
       showEnvelope(envelope, flags, terminal)
       // What was asked for came about.
       return !envelope.ok && answer === "deny" && envelope.error.code === "approval_denied" ? exit.ok : exitOf(envelope)

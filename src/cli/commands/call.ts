@@ -6,11 +6,13 @@
  * are a terminal; elsewhere it ends as `approval_required`, and its effects are held for an answer.
  */
 import { processCaller } from "../../host/access/caller.ts"
-import type { CallOptions, CallRequest, Envelope, WhyOptions } from "../../host/types.ts"
+import type { CallOptions, CallRequest, ContentChange, Envelope, WhyOptions } from "../../host/types.ts"
 import { exitOf } from "../exit.ts"
-import { type HostFlags, withHost } from "../host.ts"
+import type { HostFlags } from "../host.ts"
 import { givenContext, givenInput } from "../input.ts"
 import { onInterrupt } from "../interrupt.ts"
+import { withCaisson } from "../reach/with-caisson.ts"
+import { changeLines } from "../render/changes.ts"
 import { envelopeLines, questionLines, valueText } from "../render/envelope.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
 import { inline } from "../visible.ts"
@@ -24,6 +26,8 @@ export interface CallFlags extends HostFlags {
   readonly context?: string
   readonly plan?: boolean
   readonly yes?: boolean
+  /** seconds; absent: it does not wait */
+  readonly wait?: number
   readonly json?: boolean
 }
 
@@ -52,6 +56,9 @@ export const requestFrom = async (
   return { request, options }
 }
 
+export const reachOf = ({ unreadable }: WhyOptions): Pick<WhyOptions, "unreadable"> =>
+  unreadable === undefined ? {} : { unreadable }
+
 export const showEnvelope = (envelope: Envelope, flags: Pick<CallFlags, "json" | "plan">, terminal: Terminal): void => {
   if (flags.json === true || !terminal.isInteractive) {
     resultJson(terminal, envelope)
@@ -73,18 +80,30 @@ const asking = (terminal: Terminal): Pick<CallOptions, "approve"> =>
       }
     : {}
 
+const waiting = ({ wait }: CallFlags): Pick<CallOptions, "wait"> => (wait === undefined ? {} : { wait: wait * 1000 })
+
 export const run = async (tool: string, flags: CallFlags, terminal: Terminal): Promise<number> => {
   using interrupt = onInterrupt(() => terminal.say(`caisson: ${says.cancelling}`))
   const { request, options } = await requestFrom(tool, flags, interrupt.signal)
   // Awaited here, so that the signals stay ours until the host is closed.
-  return await withHost(
-    { ...flags, warm: true },
+  return await withCaisson(
+    { ...flags, ...reachOf(options), warm: true },
     terminal,
-    async (host) => {
+    async (caisson) => {
+      let changes: readonly ContentChange[] = []
+      const onChanges = (planned: readonly ContentChange[]): void => void (changes = planned)
       const envelope = await terminal.during(
-        host.call(request, { ...options, approved: flags.yes === true, ...asking(terminal) }),
+        caisson.call(request, {
+          ...options,
+          approved: flags.yes === true,
+          ...waiting(flags),
+          onChanges,
+          ...asking(terminal),
+        }),
         tool,
       )
+      if (flags.json !== true && terminal.isInteractive)
+        for (const line of changeLines(changes, terminal.paint)) terminal.say(line)
       showEnvelope(envelope, flags, terminal)
       return exitOf(envelope)
     },

@@ -5,6 +5,7 @@
  * nothing half there.
  */
 import { reasons } from "../../host/reasons.ts"
+import type { InstallProgress } from "../../host/index.ts"
 import type { InstallReport } from "../../host/types.ts"
 import { exit } from "../exit.ts"
 import { type HostFlags, withHost } from "../host.ts"
@@ -15,6 +16,16 @@ import { inline } from "../visible.ts"
 
 interface InstallFlags extends HostFlags {
   readonly json?: boolean
+}
+
+/** How far a download is, in steps that a person can read. */
+const STEP = 10
+
+const lineOf = (progress: InstallProgress): string => {
+  const line = `${progress.phase} ${inline(progress.what)}`
+  if (progress.phase === "passing over") return `${line}: ${inline(progress.reason)}`
+  if (progress.phase !== "downloading" || progress.total === undefined || progress.total === 0) return line
+  return `${line} ${Math.floor(((progress.bytes / progress.total) * 100) / STEP) * STEP} %`
 }
 
 const show = (report: InstallReport, terminal: Terminal): void => {
@@ -37,9 +48,9 @@ export const run = async (driver: string, flags: InstallFlags, terminal: Termina
     const report = await terminal.during(
       host.install(driver, {
         signal: interrupt.signal,
-        onProgress: ({ phase, what }) => {
-          const line = `${phase} ${inline(what)}`
-          if (line !== last && phase !== "done") terminal.say(line)
+        onProgress: (progress) => {
+          const line = lineOf(progress)
+          if (line !== last && progress.phase !== "done") terminal.say(line)
           last = line
         },
       }),

@@ -9,6 +9,7 @@ import { exit } from "../exit.ts"
 import { type HostFlags, withHost } from "../host.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
 import { says } from "../texts.ts"
+import { typedAgain } from "../typed-again.ts"
 import { inline } from "../visible.ts"
 
 interface ReviewFlags extends HostFlags {
@@ -27,7 +28,7 @@ const changes = ({ accepted, waiting }: ReviewedTool): readonly string[] => {
     .flatMap((key) => [`  - ${inline(key)}: ${textOf(before[key])}`, `  + ${inline(key)}: ${textOf(now[key])}`])
 }
 
-const show = (report: ReviewReport, terminal: Terminal): void => {
+const show = (report: ReviewReport, { manifests }: ReviewFlags, terminal: Terminal): void => {
   if (!report.ok) {
     terminal.say(`caisson: ${report.error.code}: ${inline(report.error.message)}`)
     terminal.say(`hint: ${inline(report.error.hint)}`)
@@ -40,7 +41,8 @@ const show = (report: ReviewReport, terminal: Terminal): void => {
     if (waiting === undefined) continue
     for (const line of changes(tool)) terminal.result(line)
     terminal.result(`  changed ${waiting.at}; accept it with:`)
-    terminal.result(`  caisson review ${inline(report.driver)} --accept ${waiting.digest}`)
+    const command = `caisson review ${report.driver} --accept ${waiting.digest}`
+    terminal.result(`  ${inline(typedAgain(command, manifests))}`)
   }
 }
 
@@ -50,7 +52,7 @@ export const run = (driver: string, flags: ReviewFlags, terminal: Terminal): Pro
     const report = await terminal.during(host.review(driver, accept === undefined ? {} : { accept }), driver)
     const asJson = flags.json === true || !terminal.isInteractive
     if (asJson) resultJson(terminal, report)
-    if (!report.ok || !asJson) show(report, terminal)
+    if (!report.ok || !asJson) show(report, flags, terminal)
     if (report.ok) return exit.ok
     const { code } = report.error
     return Object.hasOwn(reasons, code) ? reasons[code as keyof typeof reasons].exit : exit.usage

@@ -64,7 +64,7 @@ export const list = (flags: SecretFlags, terminal: Terminal): Promise<number> =>
         inline(scope.user ?? "everybody"),
         inline(scope.driver?.split(" ", 1)[0] ?? "any"),
         inline(scope.workspace ?? "any"),
-        at,
+        inline(at ?? ""),
       ])
       terminal.result(table(["SECRET", "USER", "DRIVER", "WORKSPACE", "SET"], rows, terminal.width))
     }
@@ -75,7 +75,9 @@ export const remove = (slug: string, flags: SecretFlags, terminal: Terminal): Pr
   withHost(flags, terminal, async (host) => {
     const done = await host.secrets.remove(slug, optionsOf(flags))
     if (!done.ok) return refused(done.error, terminal)
-    terminal.say(done.value ? `${inline(slug)} is gone` : `there is no secret ${inline(slug)} (${says.listsSecrets})`)
+    terminal.say(
+      done.value ? `${inline(slug)} is gone` : `caisson: there is no secret ${inline(slug)} (${says.listsSecrets})`,
+    )
     return done.value ? exit.ok : exit.usage
   })
 

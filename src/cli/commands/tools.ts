@@ -3,11 +3,13 @@
  *
  * Guarantees: unusable manifests are told on stderr; a name that is not registered is refused with the nearest one.
  */
-import type { Availability, Host, ToolListing, UnloadedListing } from "../../host/types.ts"
+import type { ToldTool, ToldUnloaded } from "../../host/questions/told.ts"
+import type { Availability } from "../../host/types.ts"
 import { exit } from "../exit.ts"
-import { type HostFlags, withHost } from "../host.ts"
+import type { HostFlags } from "../host.ts"
 import { nearest } from "../../manifest/values/diagnostics.ts"
-import { approvalText, toolRows } from "../render/contract.ts"
+import { withCaisson } from "../reach/with-caisson.ts"
+import { toolRows } from "../render/contract.ts"
 import { table } from "../render/table.ts"
 import { tellBrokenManifests } from "../render/diagnostics.ts"
 import { type Colors, resultJson, type Terminal } from "../terminal.ts"
@@ -23,15 +25,8 @@ export const availabilityText = (availability: Availability, paint: Colors): str
   return `${paint.red(availability.code)} ${inline(availability.reason)}; ${inline(availability.fix)}`
 }
 
-/** The listing's own words, without what the host keeps for itself. */
-export const availabilityJson = (availability: Availability): object => {
-  if (!availability.available)
-    return { available: false, code: availability.code, reason: availability.reason, fix: availability.fix }
-  return { available: true, ...(availability.version === undefined ? {} : { version: availability.version }) }
-}
-
 /** `image.create (3 drivers, 1 unauthed)`, where there is more to say than one driver's name. */
-const driversText = ({ drivers, unauthed, unavailable }: ToolListing): string => {
+const driversText = ({ drivers, unauthed, unavailable }: ToldTool): string => {
   const fallen = [
     ...(unauthed > 0 ? [`${unauthed} unauthed`] : []),
     ...(unavailable > 0 && drivers.length > 1 ? [`${unavailable} unavailable`] : []),
@@ -40,93 +35,82 @@ const driversText = ({ drivers, unauthed, unavailable }: ToolListing): string =>
   return ` (${[`${drivers.length} driver${drivers.length === 1 ? "" : "s"}`, ...fallen].join(", ")})`
 }
 
-const asJson = ({ contract, drivers, unauthed, unavailable, availability }: ToolListing): object => ({
-  id: contract.id,
-  version: contract.version,
-  name: contract.name,
-  description: contract.description,
-  inputs: contract.inputs,
-  outputs: contract.outputs,
-  mutates: contract.mutates.map((scope) => scope.text),
-  approval: approvalText(contract),
-  risk_level: contract.riskLevel,
-  drivers,
-  unauthed,
-  unavailable,
-  availability: availabilityJson(availability),
-})
+const asJson = ({
+  major: _major,
+  tags: _tags,
+  timeout_ms: _time,
+  examples: _examples,
+  file: _file,
+  ...tool
+}: ToldTool): object => tool
 
-const inFull = (listing: ToolListing): object => ({
-  ...asJson(listing),
-  timeout_ms: listing.contract.timeoutMs,
-  examples: listing.contract.examples,
-  file: listing.contract.source.file,
+const inFull = (tool: ToldTool): object => ({
+  ...asJson(tool),
+  timeout_ms: tool.timeout_ms,
+  examples: tool.examples,
+  file: tool.file,
 })
 
 /** Of manifests that did not load, what they claim to be and why they cannot be used. */
-export const unloadedJson = (host: Host, kind: UnloadedListing["kind"]): readonly object[] =>
-  host
-    .unloaded()
-    .filter((one) => one.kind === kind)
-    .map(({ file, claims: { id, tools }, availability }) => ({
-      ...(id === undefined ? {} : { id }),
-      file,
-      ...(kind === "driver" ? { tools } : {}),
-      availability: availabilityJson(availability),
-    }))
+export const unloadedJson = (unloaded: readonly ToldUnloaded[], kind: "tool" | "driver"): readonly object[] =>
+  unloaded.map(({ file, id, tools, availability }) => ({
+    ...(id === undefined ? {} : { id }),
+    file,
+    ...(kind === "driver" ? { tools } : {}),
+    availability,
+  }))
 
 /** Those listings that a name means, by id or `id@major`; where there are none, that is told with the nearest id. */
-export const named = <T extends { readonly contract: { readonly id: string; readonly major: number } }>(
+export const named = <T extends { readonly id: string; readonly major: number }>(
   what: "tool" | "driver",
   name: string,
   listed: readonly T[],
   terminal: Terminal,
 ): readonly T[] => {
-  const found = listed.filter(({ contract }) => name === contract.id || name === `${contract.id}@${contract.major}`)
+  const found = listed.filter(({ id, major }) => name === id || name === `${id}@${major}`)
   if (found.length > 0) return found
   const near = nearest(
     name,
-    listed.map(({ contract }) => contract.id),
+    listed.map(({ id }) => id),
   )
   const hint = near === undefined ? `\`caisson ${what}s\` lists them` : `did you mean ${inline(near)}?`
   terminal.say(`caisson: there is no ${what} ${nameText(name)}; ${hint}`)
   return found
 }
 
-const showOne = ({ contract, drivers, availability }: ToolListing, terminal: Terminal): void => {
-  const paint = terminal.paintResult
+const showOne = (tool: ToldTool, { manifests }: ListFlags, terminal: Terminal): void => {
   const rows = [
-    ...toolRows(contract).map((row) => [...row]),
-    ["drivers", drivers.map((driver) => inline(driver)).join(", ") || "none"],
-    ["state", availabilityText(availability, paint)],
+    ...toolRows(tool, manifests).map((row) => [...row]),
+    ["drivers", tool.drivers.map((driver) => inline(driver)).join(", ") || "none"],
+    ["state", availabilityText(tool.availability, terminal.paintResult)],
   ]
-  terminal.result(table([inline(contract.id).toUpperCase(), contract.version], rows, terminal.width))
+  terminal.result(table([inline(tool.id).toUpperCase(), tool.version], rows, terminal.width))
 }
 
-const showAll = (tools: readonly ToolListing[], terminal: Terminal): void => {
+const showAll = (tools: readonly ToldTool[], terminal: Terminal): void => {
   const paint = terminal.paintResult
   const rows = tools.map((tool) => [
-    `${paint.bold(inline(tool.contract.id))}${driversText(tool)}`,
-    tool.contract.version,
-    tool.contract.mutates.length === 0 ? "reads" : "writes",
+    `${paint.bold(inline(tool.id))}${driversText(tool)}`,
+    tool.version,
+    tool.mutates.length === 0 ? "reads" : "writes",
     tool.drivers.map((driver) => inline(driver)).join(" "),
     tool.availability.available
-      ? `${paint.green("available")}  ${inline(tool.contract.name)}`
+      ? `${paint.green("available")}  ${inline(tool.name)}`
       : availabilityText(tool.availability, paint),
   ])
   terminal.result(table(["TOOL", "VERSION", "KIND", "DRIVERS", "STATE"], rows, terminal.width))
 }
 
 export const run = async (name: string | undefined, flags: ListFlags, terminal: Terminal): Promise<number> =>
-  withHost(flags, terminal, async (host) => {
-    const all = await terminal.during(host.tools())
-    tellBrokenManifests(host.diagnostics(), terminal)
-    const tools = name === undefined ? all : named("tool", name, all, terminal)
+  withCaisson(flags, terminal, async (caisson) => {
+    const { listed, unloaded, diagnostics } = await terminal.during(caisson.tools())
+    tellBrokenManifests(diagnostics, terminal)
+    const tools = name === undefined ? listed : named("tool", name, listed, terminal)
     if (name !== undefined && tools.length === 0) return exit.usage
     if (flags.json === true || !terminal.isInteractive) {
-      if (name === undefined) resultJson(terminal, [...tools.map(asJson), ...unloadedJson(host, "tool")])
+      if (name === undefined) resultJson(terminal, [...tools.map(asJson), ...unloadedJson(unloaded, "tool")])
       else resultJson(terminal, tools.map(inFull))
     } else if (name === undefined) showAll(tools, terminal)
-    else for (const tool of tools) showOne(tool, terminal)
+    else for (const tool of tools) showOne(tool, flags, terminal)
     return exit.ok
   })

@@ -1,16 +1,16 @@
 /** `caisson why`: each driver with the phase and reason that kept or dropped it, then the profile of the call. */
-import type { WhyReport } from "../../host/types.ts"
+import type { ToldWhy } from "../../host/questions/told.ts"
 import { exit, exitOfError } from "../exit.ts"
-import { withHost } from "../host.ts"
 import { onInterrupt } from "../interrupt.ts"
+import { withCaisson } from "../reach/with-caisson.ts"
 import { profileRows } from "../render/profile.ts"
 import { table } from "../render/table.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
 import { inline } from "../visible.ts"
 import { says } from "../texts.ts"
-import { type CallFlags, requestFrom } from "./call.ts"
+import { type CallFlags, reachOf, requestFrom } from "./call.ts"
 
-const show = (report: WhyReport, terminal: Terminal): void => {
+const show = (report: ToldWhy, terminal: Terminal): void => {
   const paint = terminal.paintResult
   const rows = report.rows.map((row) => {
     const phase =
@@ -32,27 +32,12 @@ const show = (report: WhyReport, terminal: Terminal): void => {
   )
 }
 
-/** Files placed in the sandbox are told by size; their bytes help nobody here. */
-const plain = (report: WhyReport): object => ({
-  ...report,
-  ...(report.profile === undefined
-    ? {}
-    : {
-        profile: {
-          ...report.profile,
-          files: Object.fromEntries(
-            Object.entries(report.profile.files).map(([path, bytes]) => [path, { bytes: bytes.length }]),
-          ),
-        },
-      }),
-})
-
 export const run = async (tool: string, flags: CallFlags, terminal: Terminal): Promise<number> => {
   using interrupt = onInterrupt(() => terminal.say(`caisson: ${says.cancelling}`))
   const { request, options } = await requestFrom(tool, flags, interrupt.signal)
-  return await withHost(flags, terminal, async (host) => {
-    const report = await terminal.during(host.why(request, options), tool)
-    if (flags.json === true || !terminal.isInteractive) resultJson(terminal, plain(report))
+  return await withCaisson({ ...flags, ...reachOf(options) }, terminal, async (caisson) => {
+    const report = await terminal.during(caisson.why(request, options), tool)
+    if (flags.json === true || !terminal.isInteractive) resultJson(terminal, report)
     else show(report, terminal)
     return report.error === undefined ? exit.ok : exitOfError(report.error)
   })

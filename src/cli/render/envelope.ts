@@ -14,6 +14,8 @@ import type {
 import type { JsonValue } from "../../manifest/types.ts"
 import type { EffectKind } from "../../sandbox/effects/types.ts"
 import { type Colors } from "../terminal.ts"
+import { typedAgain } from "../typed-again.ts"
+import { changeLines } from "./changes.ts"
 import { inline, nameText, safeJson, visible } from "../visible.ts"
 import { says } from "../texts.ts"
 
@@ -105,6 +107,8 @@ const errorLines = (envelope: Extract<Envelope, { ok: false }>, paint: Colors): 
   return [
     `${paint.red(paint.bold(error.code))}  ${inline(error.message)}`,
     ...saidLines(error.details["stderr"], paint),
+    // What an exception or a service said; hints refer to it.
+    ...(error.details["message"] === error.message ? [] : saidLines(error.details["message"], paint)),
     ...(error.hint === "" ? [] : [`${paint.cyan("hint")}  ${inline(error.hint)}`]),
   ]
 }
@@ -118,6 +122,7 @@ const driverText = ({ driver }: Envelope): string => (driver === undefined ? "" 
 export const questionLines = (question: ApprovalQuestion, paint: Colors): string[] => [
   `${paint.bold(inline(question.tool))}${question.driver === undefined ? "" : ` by ${inline(question.driver)}`}: ${inline(question.message)}`,
   ...question.effects.map((effect) => effectLine({ ...effect, committed: true }, paint)),
+  ...changeLines(question.changes, paint),
   ...(question.about === "call" ? question.mutates.map((scope) => `  ${inline(scope)}`) : []),
   ...section(
     "denied",
@@ -127,7 +132,11 @@ export const questionLines = (question: ApprovalQuestion, paint: Colors): string
 ]
 
 /** A held call: whose it is, until when, and every change, in the order given. */
-export const heldLines = (held: HeldApprovalDetail, paint: Colors): string[] => [
+export const heldLines = (
+  held: HeldApprovalDetail,
+  manifests: readonly string[] | undefined,
+  paint: Colors,
+): string[] => [
   `${paint.bold(inline(held.tool))} by ${inline(held.driver)} for ${inline(held.user)} in ${nameText(held.workspace)}`,
   `held ${held.held}, until ${held.expires}`,
   ...(held.intact
@@ -137,12 +146,17 @@ export const heldLines = (held: HeldApprovalDetail, paint: Colors): string[] => 
         paint,
       )
     : [paint.red(says.notIntact)]),
+  ...changeLines(held.content, paint),
   ...section(
     "denied",
     held.denied.flatMap((denial) => denialLines(denial, paint)),
     paint,
   ),
-  paint.dim(`caisson approvals approve ${held.id} · caisson approvals deny ${held.id}`),
+  paint.dim(
+    ["approve", "deny"]
+      .map((answer) => inline(typedAgain(`caisson approvals ${answer} ${held.id}`, manifests)))
+      .join(" · "),
+  ),
 ]
 
 /** Everything but the value. */

@@ -34,6 +34,7 @@ import type { CompiledPolicy, Grant } from "../policy/compile.ts"
 import type { ReasonCode } from "../policy/reasons.ts"
 import { createDecodingRoom, type DecodingRoom } from "../secrets/decoding-room.ts"
 import type { Interceptor } from "../tls/authority.ts"
+import type { CapturedTokens } from "../tokens/captured.ts"
 import { createTurns, type Turns } from "../connection/turns.ts"
 import { createTurnstile } from "../../base/turnstile.ts"
 import type { Dial, EgressBudgets, Protocol, Resolve, Verdict } from "../types.ts"
@@ -64,6 +65,7 @@ export interface Gate {
   readonly generation: number
   readonly limits: ProxyLimits
   readonly interceptor: Interceptor | undefined
+  readonly captured: CapturedTokens | undefined
   readonly passages: Passages
   readonly meter: BudgetMeter
   readonly memory: ReadMemory
@@ -126,6 +128,8 @@ interface GateOptions {
   readonly onDialled?: ((upstream: Endpoint) => void) | undefined
   /** there when secrets are substituted */
   readonly interceptor?: Interceptor | undefined
+  /** there when tokens are captured */
+  readonly captured?: CapturedTokens | undefined
   /** where it stands among the proxies of this process */
   readonly place: Place
 }
@@ -273,6 +277,7 @@ export function createGate(options: GateOptions): Gate {
     },
     limits,
     interceptor: options.interceptor,
+    captured: options.captured,
     passages,
     meter,
     memory: new ReadMemory(limits.lineMemoryBytes),

@@ -48,6 +48,9 @@ export function judgeRequest(policy: CompiledPolicy, bytes: Buffer, headerLines:
   const refuse = (code: ReasonCode): Judged => ({ kind: "refused", code, authority, head, framing })
   if (inside === undefined && isForTls(policy, authority) && !off.has("target.tls-port"))
     return refuse("protocol_mismatch")
+  // In the clear nobody looks at the tokens that come back.
+  if (policy.source.capture?.endpoints.some(({ host }) => host === authority.hostText) === true)
+    return refuse("protocol_mismatch")
   if (policy.source.readOnlyHttp === "enforce" && !isSafe(head, framing, path, off) && !off.has("method.read-only"))
     return refuse("read_only")
   // Only an intercepted connection has proven its host, so in the clear no placeholder is in its place.

@@ -9,8 +9,10 @@ import { hostname } from "node:os"
 import { type Cidr, classify, contains, type IpAddress, parseCidr, parseIp } from "./address.ts"
 import { parseHost } from "./authority.ts"
 import { everyRule, type RulesOff } from "./rules.ts"
+import { tokenEndpoint } from "../../manifest/values/token-endpoint.ts"
 import { prepareSubstitutions, type Substitutions } from "../secrets/substitute.ts"
-import type { EgressPolicy } from "../types.ts"
+import { boundHosts, type CapturedTokens } from "../tokens/captured.ts"
+import type { EgressCapture, EgressPolicy } from "../types.ts"
 
 export interface Grant {
   /** the entry's text, as it is shown in verdicts */
@@ -40,6 +42,8 @@ export interface CompileContext {
   readonly whose?: WhoseAddress
   readonly ownNames?: readonly string[]
   readonly off?: RulesOff
+  /** where what is captured is held; needed by a policy that captures */
+  readonly captured?: CapturedTokens | undefined
 }
 
 export class PolicyError extends Error {
@@ -65,7 +69,7 @@ export function compilePolicy(source: EgressPolicy, context: CompileContext = {}
     wildcard,
     services: compileServices(source),
     grants: source.private.map(compileGrant),
-    substitutions: compileSubstitutions(source),
+    substitutions: compileSubstitutions(source, context.captured),
     ownNames: new Set(own),
     whose: context.whose ?? (() => undefined),
     off: context.off ?? everyRule,
@@ -88,10 +92,32 @@ function compileServices(source: EgressPolicy): CompiledPolicy["services"] {
   return services
 }
 
-function compileSubstitutions(source: EgressPolicy): Substitutions {
+function compileSubstitutions(source: EgressPolicy, captured: CapturedTokens | undefined): Substitutions {
   const prepared = prepareSubstitutions(source.substitutions)
   if (!prepared.ok) throw new PolicyError(`substitutions: ${prepared.reason}`)
-  return prepared.substitutions
+  const { capture } = source
+  if (capture === undefined) return prepared.substitutions
+  if (captured === undefined) throw new PolicyError("capture: there is no place where tokens are kept")
+  checkCapture(source, capture)
+  return captured.beside(source.substitutions, capture)
+}
+
+/** What is relayed as it is would not be looked at, and tokens would come in by it. */
+function checkCapture({ entries }: EgressPolicy, capture: EgressCapture): void {
+  const places = capture.endpoints.map(({ host, port, path }) => `https://${host}:${port}${path}`)
+  const unfit = places.find((place) => tokenEndpoint(place) === undefined)
+  if (unfit !== undefined) throw new PolicyError(`capture: ${unfit} is no address of a token endpoint`)
+  for (const host of boundHosts(capture)) {
+    if (!/^[a-z0-9._-]+$/.test(host) || host.endsWith("."))
+      throw new PolicyError(`capture: ${host} is no canonical name`)
+    const open = entries.find(
+      (entry) => entry.protocol === "tcp" && (entry.wildcard ? host.endsWith(`.${entry.host}`) : entry.host === host),
+    )
+    if (open !== undefined)
+      throw new PolicyError(
+        `capture: ${host} is declared as ${open.text}, which is passed on unseen; declare it as ${host}`,
+      )
+  }
 }
 
 /** Ranges that an operator may open by CIDR: private networks and carrier-grade NAT. */

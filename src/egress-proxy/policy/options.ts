@@ -9,7 +9,7 @@ import { parseEgressEntry } from "../../manifest/values/egress-entry.ts"
 import { parseAuthority } from "./authority.ts"
 import { defaultBudgets } from "./budgets.ts"
 import { PolicyError } from "./compile.ts"
-import type { EgressBudgets, EgressPolicy, EgressSubstitution } from "../types.ts"
+import type { EgressBudgets, EgressCapture, EgressPolicy, EgressSubstitution } from "../types.ts"
 
 export interface PolicyInput {
   /** entries as in a manifest's `network.egress` */
@@ -21,6 +21,8 @@ export interface PolicyInput {
   readonly budgets?: Partial<EgressBudgets>
   readonly readOnlyHttp?: EgressPolicy["readOnlyHttp"]
   readonly substitutions?: readonly EgressSubstitution[]
+  /** token endpoints whose answers are captured; `tokens` of the proxy says where they are kept */
+  readonly capture?: EgressCapture
 }
 
 export function policyFrom(input: PolicyInput): EgressPolicy {
@@ -43,6 +45,7 @@ export function policyFrom(input: PolicyInput): EgressPolicy {
     budgets: budgetsFrom(input.budgets ?? {}),
     readOnlyHttp: input.readOnlyHttp ?? "report",
     substitutions: input.substitutions ?? [],
+    ...(input.capture === undefined ? {} : { capture: input.capture }),
   }
 }
 

@@ -106,6 +106,15 @@ export const reasons = Object.freeze({
     "the body cannot be searched for placeholders of secrets",
     "send it without Content-Encoding, or as gzip, deflate or br",
   ),
+  token_endpoint: deny(
+    "tokens were asked for elsewhere than at a declared token endpoint, or at one that is spelled another way",
+    "send the request to the endpoint exactly as it is declared, or declare this one too",
+  ),
+  token_answer: deny(
+    "the answer of a token endpoint could not be read with certainty, or its tokens could not be kept",
+    "have the provider answer with one JSON object or form; if it does, see why the vault cannot be written",
+    502,
+  ),
   upstream_tls: deny(
     "the upstream's certificate is not valid for the host",
     "have the host present a valid certificate",

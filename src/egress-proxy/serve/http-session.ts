@@ -131,7 +131,7 @@ async function exchange(
   if (again && framing.body.kind === "none" && isSafeMethod(head.method) && !source.destroyed) {
     // The connection died while it was kept. Only what can be sent twice is.
     const fresh = await gate.open({ ...request, quiet: true })
-    if (!fresh.ok) return refuseAndClose(options, fresh.verdict, head)
+    if (!fresh.ok) return await refuseAndClose(options, fresh.verdict, head)
     carried = fresh
     result = await forward({ ...words, upstream: carried.upstream, passage: carried.passage })
   }
@@ -145,7 +145,7 @@ async function exchange(
   const { rule } = through.grant
   const verdict =
     result.state === "refused" ? result.verdict : gate.refuse({ protocol, target: authority, code: result.code, rule })
-  return refuseAndClose(options, verdict, head)
+  return await refuseAndClose(options, verdict, head)
 }
 
 async function scannerFor({ policy, turns, decoding: room }: Gate, head: RequestHead) {

@@ -36,12 +36,14 @@ export async function serveIntercepted(
     return carrierOf(next.upstream, next.passage, gate.turns)
   }
   client.unshift(early)
+  const { capture } = gate.policy.source
   const interception = interceptTls({
     client,
     name: target.hostText,
     port: target.port,
     authority: interceptor.authority,
     substitutions: gate.policy.substitutions,
+    ...(capture !== undefined && gate.captured !== undefined && { capture, captured: gate.captured }),
     readOnlyHttp: gate.policy.source.readOnlyHttp,
     upstream,
     record: ({ protocol: kind, code, report }) =>

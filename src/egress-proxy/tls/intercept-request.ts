@@ -10,6 +10,8 @@
 import type { ReasonCode } from "../policy/reasons.ts"
 import type { BodyStep } from "../secrets/body.ts"
 import type { HeaderPair, MisusePlace, Substitutions } from "../secrets/substitute.ts"
+import { aimOf, asksForTokens } from "../tokens/endpoint.ts"
+import type { EgressCapture } from "../types.ts"
 import { crossing } from "../http/hop-by-hop.ts"
 import { isOverridden, isSafeMethod } from "../http/method.ts"
 import { membersOf, pairsOf, valuesOf } from "./headers.ts"
@@ -28,6 +30,7 @@ export interface InterceptRules {
   readonly port: number
   readonly substitutions: Substitutions
   readonly readOnlyHttp: "enforce" | "report" | "off"
+  readonly capture?: EgressCapture
 }
 
 export interface Refusal {
@@ -53,6 +56,10 @@ export type HeadVerdict =
       readonly safe: boolean
       /** a method that would be refused if `readOnlyHttp` were `enforce` */
       readonly reported: boolean
+      /** a request to a token endpoint */
+      readonly forTokens: boolean
+      /** others of its kind are answered with tokens here, so that what it asks for matters */
+      readonly nearTokens: boolean
     }
   | { readonly ok: false; readonly refusal: Refusal }
 
@@ -85,6 +92,10 @@ export function judgeHead(head: RequestHead, rules: InterceptRules): HeadVerdict
     }
     if (body.kind !== "none") return no("bad_framing", "a WebSocket handshake has no body")
   }
+  const aim = aimOf(rules.capture?.endpoints ?? [], { host: name, port }, { target: head.url, headers: pairs })
+  if (aim === "alias" || (aim === "elsewhere" && isNear(rules) && asksForTokens(head.url, "", empty)))
+    return no("token_endpoint")
+  if (aim === "endpoint" && head.upgrade) return no("upgrade_not_allowed")
   const safe = !head.upgrade && isSafeMethod(head.method) && !isOverridden(pairs, head.url)
   if (!safe && rules.readOnlyHttp === "enforce") return no("read_only")
 
@@ -104,8 +115,14 @@ export function judgeHead(head: RequestHead, rules: InterceptRules): HeadVerdict
     used: all.used,
     safe,
     reported: !safe && rules.readOnlyHttp === "report",
+    forTokens: aim === "endpoint",
+    nearTokens: aim === "elsewhere" && isNear(rules),
   }
 }
+
+const empty = Buffer.alloc(0)
+const isNear = ({ capture, name }: InterceptRules): boolean =>
+  capture?.endpoints.some(({ host }) => host === name) === true
 
 const misuseDetails = {
   method: "it stands in the method",
@@ -116,7 +133,7 @@ const misuseDetails = {
   body: "it stands in the body or in a message",
 } as const
 
-const misuse = (where: MisusePlace, placeholder: string): Refusal => ({
+export const misuse = (where: MisusePlace, placeholder: string): Refusal => ({
   code: "secret_misuse",
   detail: `${placeholder}: ${misuseDetails[where]}`,
 })

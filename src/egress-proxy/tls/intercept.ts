@@ -18,6 +18,7 @@ import { abort, carriesTls } from "../connection/endpoint.ts"
 import type { ReasonCode } from "../policy/reasons.ts"
 import { createDecodingRoom, type DecodingRoom } from "../secrets/decoding-room.ts"
 import { aheadBytes, createTurns, type Turns } from "../connection/turns.ts"
+import type { CapturedTokens } from "../tokens/captured.ts"
 import type { Verdict } from "../types.ts"
 import type { CallAuthority, Leaf } from "./authority.ts"
 import { carrierOf, unmetered } from "./carrier.ts"
@@ -62,6 +63,8 @@ export interface InterceptOptions extends InterceptRules {
   /** trust anchors beside the public ones; keep one array, its context is cached */
   readonly verifyCa?: readonly string[]
   readonly limits?: Partial<InterceptLimits>
+  /** holds what is captured; given with `capture` */
+  readonly captured?: CapturedTokens
 }
 
 interface InterceptLimits {
@@ -197,7 +200,34 @@ export function interceptTls(options: InterceptOptions): Interception {
     tls.destroy()
   }
 
-  const spellings = options.substitutions.spellingsFor(name)
+  // Tokens that are captured meanwhile are among them from then on.
+  const spellings = (): readonly Buffer[] => options.substitutions.spellingsFor(name)
+
+  const { capture, captured } = options
+  const tokenWork = new Set<Promise<unknown>>()
+  /** Goes on without its client: what the provider gave out is kept whatever becomes of the connection. */
+  const serveTokens = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    head: Extract<HeadVerdict, { ok: true }>,
+  ): Promise<Refusal | undefined> => {
+    if (capture === undefined || captured === undefined) return { code: "internal" }
+    const { relayTokens } = await import("./relay-tokens.ts")
+    const { upstream, verifyCa } = options
+    const work = relayTokens({
+      request,
+      response,
+      head,
+      captured,
+      passId: capture.idToken === "pass",
+      upstream: { name, upstream, verifyCa, handshakeTimeoutMs: limits.handshakeMs, turns },
+      headBytes: limits.headBytes,
+      turns,
+      spellings,
+    })
+    tokenWork.add(work)
+    return await work.finally(() => tokenWork.delete(work))
+  }
 
   const serve = async (request: IncomingMessage, response: ServerResponse, expectsContinue: boolean): Promise<void> => {
     await turns.next(limits.requestCost + sizeOf(request))
@@ -206,6 +236,10 @@ export function interceptTls(options: InterceptOptions): Interception {
     const head = judge(request, false)
     if (!head.ok) return refuse(response, head.refusal, "http")
     if (expectsContinue) response.writeContinue()
+    if (head.forTokens) {
+      const refusal = await serveTokens(request, response, head)
+      return refusal === undefined ? undefined : refuse(response, refusal, "http")
+    }
     const { placeholders } = options.substitutions
     const refusal = await relayRequest({
       request,
@@ -217,7 +251,7 @@ export function interceptTls(options: InterceptOptions): Interception {
       turns,
       decoding,
       breakOff,
-      spellings,
+      spellings: spellings(),
     })
     if (refusal !== undefined) refuse(response, refusal, "http")
   }
@@ -262,7 +296,18 @@ export function interceptTls(options: InterceptOptions): Interception {
     const head = judge(request, true)
     if (!head.ok) return refuse(response, head.refusal, "websocket")
     const { placeholders } = options.substitutions
-    relayWebSocket({ request, response, client: tls, early, head, agent, limits, placeholders, turns, spellings })
+    relayWebSocket({
+      request,
+      response,
+      client: tls,
+      early,
+      head,
+      agent,
+      limits,
+      placeholders,
+      turns,
+      spellings: spellings(),
+    })
       .then((refusal) => refusal !== undefined && refuse(response, refusal, "websocket"))
       .catch(() => tls.destroy())
   }
@@ -313,7 +358,7 @@ export function interceptTls(options: InterceptOptions): Interception {
       agent.destroy()
       client.destroy()
       tls.destroy()
-      resolve(end)
+      void Promise.allSettled(tokenWork).then(() => resolve(end))
     }
     tls.once("close", finish)
     client.once("close", finish)

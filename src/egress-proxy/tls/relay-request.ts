@@ -24,7 +24,8 @@ import { inTurns, type Turns } from "../connection/turns.ts"
 import { emptyBody, everyHeader } from "../http/framing.ts"
 import { isFinal, responseLength } from "../http/respond.ts"
 import { isBrokenOff } from "../connection/whole-end.ts"
-import { flatten } from "./headers.ts"
+import { asksForTokens } from "../tokens/endpoint.ts"
+import { flatten, valuesOf } from "./headers.ts"
 import { type HeadVerdict, type Refusal, refusalOf } from "./intercept-request.ts"
 import { answerHeaders, copyBody, decodingFor, isToTheEnd } from "./relay-answer.ts"
 import { UpstreamFailure } from "./upstream.ts"
@@ -61,15 +62,26 @@ export async function relayRequest(relayed: RelayedRequest): Promise<Refusal | u
   response.once("close", () => scanner.dispose())
   const { body } = head
   const held: Buffer[] = []
-  const hold = body.kind === "none" || (body.kind === "length" && body.bytes <= limits.heldBodyBytes)
+  const chunks = inTurns(request, turns)
+  let hold = body.kind === "none" || (body.kind === "length" && body.bytes <= limits.heldBodyBytes)
   try {
-    if (hold) {
-      for await (const chunk of inTurns(request, relayed.turns)) {
-        const step = await scanner.push(chunk)
+    // Beside a token endpoint the beginning of any body is looked at, however long it says that it is.
+    if (hold || head.nearTokens) {
+      let size = 0
+      while (hold || size < limits.heldBodyBytes) {
+        const next = await chunks.next()
+        if (next.done === true) {
+          hold = true
+          break
+        }
+        const step = await scanner.push(next.value)
         if (step.state !== "clean") return refusalOf(step)
-        held.push(chunk)
+        size += next.value.length
+        held.push(next.value)
       }
-      const step = body.kind === "none" ? undefined : await scanner.end()
+      const type = valuesOf(head.headers, "content-type").join(",")
+      if (head.nearTokens && asksForTokens("", type, Buffer.concat(held))) return { code: "token_endpoint" }
+      const step = body.kind === "none" || !hold ? undefined : await scanner.end()
       if (step !== undefined && step.state !== "clean") return refusalOf(step)
     }
   } catch {
@@ -78,16 +90,20 @@ export async function relayRequest(relayed: RelayedRequest): Promise<Refusal | u
     return undefined
   }
   const retriable = body.kind === "none" && head.safe
-  const first = await exchange(relayed, hold ? held : scanner)
-  const last = first === "died-idle" && retriable ? await exchange(relayed, held) : first
+  const first = await exchange(relayed, hold ? { held } : { held, chunks, scanner })
+  const last = first === "died-idle" && retriable ? await exchange(relayed, { held }) : first
   return last === "died-idle" ? { code: "upstream_error" } : last
 }
 
+/** What was looked at already, and where there is more, what it comes from and how it is looked at. */
+interface Outgoing {
+  readonly held: readonly Buffer[]
+  readonly chunks?: AsyncIterable<Buffer>
+  readonly scanner?: BodyScanner
+}
+
 /** One attempt. `died-idle`: a reused connection was closed before a byte of the response came. */
-async function exchange(
-  relayed: RelayedRequest,
-  body: readonly Buffer[] | BodyScanner,
-): Promise<Refusal | "died-idle" | undefined> {
+async function exchange(relayed: RelayedRequest, body: Outgoing): Promise<Refusal | "died-idle" | undefined> {
   const { request, response, head, agent, limits } = relayed
   if (response.destroyed) return undefined
   const upstream = httpRequest({
@@ -115,7 +131,7 @@ async function exchange(
     upstream.destroy()
   })
   const answered = answerOf(upstream)
-  const sent = send(upstream, request, body, relayed.turns).then((refusal) => {
+  const sent = send(upstream, body).then((refusal) => {
     stopped = refusal
     if (refusal !== undefined) upstream.destroy()
   })
@@ -178,24 +194,20 @@ function answerOf(upstream: ClientRequest): Promise<IncomingMessage> {
 }
 
 /** Sends the body; resolves to a refusal when something in it must not go out. Never rejects. */
-async function send(
-  upstream: ClientRequest,
-  request: IncomingMessage,
-  body: readonly Buffer[] | BodyScanner,
-  turns: Turns,
-): Promise<Refusal | undefined> {
-  if (!("push" in body && "dispose" in body)) {
-    upstream.end(Buffer.concat(body as readonly Buffer[]))
+async function send(upstream: ClientRequest, { held, chunks, scanner }: Outgoing): Promise<Refusal | undefined> {
+  if (chunks === undefined || scanner === undefined) {
+    upstream.end(Buffer.concat(held))
     return undefined
   }
   try {
-    for await (const chunk of inTurns(request, turns)) {
-      const step = await body.push(chunk)
+    if (held.length > 0 && !upstream.write(Buffer.concat(held))) await drained(upstream)
+    for await (const chunk of chunks) {
+      const step = await scanner.push(chunk)
       if (step.state !== "clean") return refusalOf(step)
       if (upstream.destroyed) return undefined
       if (!upstream.write(chunk)) await drained(upstream)
     }
-    const last = await body.end()
+    const last = await scanner.end()
     if (last.state !== "clean") return refusalOf(last)
     upstream.end()
     return undefined

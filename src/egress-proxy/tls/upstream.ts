@@ -35,7 +35,7 @@ export class UpstreamFailure extends Error {
   }
 }
 
-interface UpstreamTls {
+export interface UpstreamTls {
   readonly name: string
   /** dials what was vetted: raw TCP */
   readonly upstream: () => Promise<Duplex>

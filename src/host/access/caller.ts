@@ -6,7 +6,7 @@
  */
 import { isAbsolute, sep } from "node:path"
 import { unknownKey } from "../unknown-key.ts"
-import { osUser } from "./os-user.ts"
+import { isUserId, osUser } from "./os-user.ts"
 
 const ROLES = ["caller", "approver", "operator", "act-for"] as const
 /**
@@ -17,6 +17,8 @@ export type Role = (typeof ROLES)[number]
 const WAYS = ["process", "socket", "token", "mcp"] as const
 
 export interface Caller {
+  /** whose data this is about; absent: this host's own */
+  readonly tenant?: string
   /** whose logins, homes and grants apply */
   readonly user: string
   /** who was authenticated; another than `user` when acting for them */
@@ -31,7 +33,7 @@ export interface Caller {
 }
 
 /** Of a caller, what grants speak of. */
-export type WhoActs = Pick<Caller, "user" | "actor" | "roles">
+export type WhoActs = Pick<Caller, "tenant" | "user" | "actor" | "roles">
 
 /** The OS user that runs this process, here for `user`. */
 export const processCaller = (user?: string): Caller => {
@@ -39,7 +41,23 @@ export const processCaller = (user?: string): Caller => {
   return { user: user ?? actor, actor, how: "process", workspaces: "any", roles: ROLES, mayApprove: true }
 }
 
+export const isRole = (text: string): text is Role => ROLES.some((role) => role === text)
+
+/** The tenant of whoever owns the data folder. */
+export const OWN_TENANT = "local"
+export const tenantOf = ({ tenant = OWN_TENANT }: Pick<Caller, "tenant">): string => tenant
+
+/**
+ * Tenant and user as one word, under which a user's own things are kept: logins, homes, secrets, paces, servers. This
+ * host's own users go by their names; `/` is in no name, so that no two people have the same word.
+ */
+export const subjectOf = ({ user, ...whose }: Pick<Caller, "tenant" | "user">): string =>
+  tenantOf(whose) === OWN_TENANT && !user.includes("/") ? user : `${tenantOf(whose)}/${user}`
+/** Is it a subject of another tenant than this host's own? What this host keeps for everybody is not for those. */
+export const isOfTenant = (subject: string): boolean => subject.includes("/")
+
 const KEYS: Readonly<Record<keyof Caller, true>> = {
+  tenant: true,
   user: true,
   actor: true,
   how: true,
@@ -55,6 +73,8 @@ export const callerFault = (given: unknown): string | undefined => {
   const odd = unknownKey(given, Object.keys(KEYS))
   if (odd !== undefined) return `\`caller\` ${odd.message} (${odd.fix})`
   const caller = given as Partial<Record<keyof Caller, unknown>>
+  if (caller.tenant !== undefined && (typeof caller.tenant !== "string" || !isUserId(caller.tenant)))
+    return "`caller.tenant` must be a name: letters, digits, and . _ @ -"
   if (typeof caller.user !== "string" || typeof caller.actor !== "string")
     return "`caller.user` and `caller.actor` must be text"
   if (!WAYS.some((way) => way === caller.how)) return `\`caller.how\` must be one of ${WAYS.join(", ")}`
@@ -68,8 +88,9 @@ export const callerFault = (given: unknown): string | undefined => {
   return typeof caller.mayApprove === "boolean" ? undefined : "`caller.mayApprove` must be true or false"
 }
 
-/** May it be told of what it may not use: who owns the host sees its files anyway. */
-export const isOperator = (caller: Caller): boolean => caller.roles.includes("operator")
+/** May it be told of what it may not use: who owns the host sees its files anyway. Of another tenant nobody does. */
+export const isOperator = (caller: Pick<Caller, "tenant" | "roles">): boolean =>
+  tenantOf(caller) === OWN_TENANT && caller.roles.includes("operator")
 
 /** Is it who it acts for, or may it act for others? Asked wherever a user's own things are told or used. */
 export const mayActForUser = ({ user, actor, roles }: WhoActs): boolean => user === actor || roles.includes("act-for")

@@ -20,8 +20,8 @@ import { mayRelease, ruleMatches, ruleVerdict } from "./rules.ts"
 export interface CallFacts extends Deed {
   /** the tool, as the caller named it */
   readonly asked: string
-  /** real path of the workspace */
-  readonly workspace: string
+  /** real path of the workspace; absent: an empty folder of the host's own, in which nothing is changed */
+  readonly workspace?: string
   /** the workspace, as the caller named it */
   readonly named: string
   readonly plan: boolean
@@ -43,6 +43,8 @@ export interface Approval {
   readonly granted: boolean
   /** what a person answered while the call was under way */
   readonly answers?: { readonly call?: boolean; readonly effects?: boolean }
+  /** the yes that was given beforehand, where one answered what this call asked: it holds for all of the call */
+  readonly grant?: { readonly id: string; readonly by: string; readonly use: number; readonly uses: number }
   /** what happens when the call turns out to have changed the workspace */
   readonly onEffects: "commit" | "ask"
 }
@@ -224,7 +226,9 @@ const approvalFor = (policy: AccessPolicy, caller: Caller, call: CallFacts): App
 export const decide = (policy: AccessPolicy, caller: Caller, call: CallFacts): Verdict => {
   const barred = mayCall(caller)
   if (barred !== undefined) return barred
-  if (!isAllowedFolder(call.workspace, caller.workspaces, policy.workspaces)) return noSuchFolder(call.named)
+  const { workspace } = call
+  if (workspace !== undefined && !isAllowedFolder(workspace, caller.workspaces, policy.workspaces))
+    return noSuchFolder(call.named)
   const permission = mayUse(policy, caller, call, call.now)
   if (!permission.ok) return refusalTo(caller, permission, noSuchTool(call.asked))
   const approval = approvalFor(policy, caller, call)

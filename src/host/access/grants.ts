@@ -8,7 +8,7 @@
  */
 import { covers, parseGlob } from "../../manifest/values/globs.ts"
 import type { ActionContract, Grant, GrantsPolicy, MutateScope, Principal, ToolContract } from "../../manifest/types.ts"
-import type { WhoActs } from "./caller.ts"
+import { isOperator, subjectOf, type WhoActs } from "./caller.ts"
 
 /** A limit or requirement of a policy, which this host cannot hold anybody to. */
 export interface Unheld {
@@ -87,12 +87,13 @@ const inScope = (scope: string | undefined, { tool }: Deed): boolean =>
   scope === undefined || scope === "*" || tool.mutates.every((declared) => holds(scope, declared))
 
 /** Roles are the actor's own: they are not lent to the user that it acts for. */
-const isPrincipal = (principal: Principal, { user, actor, roles }: WhoActs): boolean => {
+const isPrincipal = (principal: Principal, who: WhoActs): boolean => {
+  const { user, actor } = who
   if (principal.kind === "anyone") return true
   if (principal.kind !== "scheme") return false
   const { scheme, name } = principal
-  if (scheme === "user") return name === "current" || name === user
-  if (user !== actor || !roles.includes("operator")) return false
+  if (scheme === "user") return name === "current" || name === subjectOf(who)
+  if (user !== actor || !isOperator(who)) return false
   return scheme === "operator" ? name === "*" || name === user : scheme === "role" && name === "owner"
 }
 
@@ -117,7 +118,7 @@ export const evaluateGrants = (
   now: number,
 ): AccessRecord => {
   const base = {
-    principal: `user://${caller.user}`,
+    principal: `user://${subjectOf(caller)}`,
     action: deed.action?.id ?? deed.tool.id,
     chain: policies.map(({ id }) => id),
   }

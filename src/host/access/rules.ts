@@ -7,7 +7,7 @@
  * wants more than one of them, no single yes does.
  */
 import type { GovernanceRule, Signer } from "../../manifest/types.ts"
-import type { Caller } from "./caller.ts"
+import { type Caller, isOperator, subjectOf } from "./caller.ts"
 import type { Deed } from "./grants.ts"
 
 /** `*` stands for anything: a rule that reaches too far is only stricter. */
@@ -44,10 +44,10 @@ export const ruleVerdict = (rule: GovernanceRule, { tool }: Deed): RuleVerdict =
 }
 
 /** Who signs is who was authenticated, whomever they act for. */
-const isSigner = (signer: Signer, { actor, roles }: Caller): boolean => {
-  if (signer.by === "user") return signer.user === actor
+const isSigner = (signer: Signer, caller: Caller): boolean => {
+  if (signer.by === "user") return signer.user === subjectOf({ ...caller, user: caller.actor })
   const role = signer.role === "owner" ? "operator" : signer.role
-  return roles.some((own) => own === role)
+  return role === "operator" ? isOperator(caller) : caller.roles.some((own) => own === role)
 }
 
 /** Would this caller's yes release a call that the rule holds? */

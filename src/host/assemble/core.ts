@@ -1,38 +1,39 @@
 /**
- * The parts that calls share, opened once: registry, availability, sandbox backend, recovery.
+ * The parts that calls of one generation share: registry, availability, logins, kept servers, recovery.
  *
- * Guarantees: opening reads manifests, or what is known of them, and nothing else; the backend is made at first need and disposed of with this.
+ * Guarantees: opening reads manifests, or what is known of them, and nothing else; what outlives a generation is the ground's.
  * A workspace is made whole before each call on it, whoever left it half-way.
  */
 import { dirname, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import type { DefinedManifest } from "../../manifest/read/defined.ts"
-import type { SandboxBackend } from "../../sandbox/backend.ts"
 import type { FolderIdentity } from "../../sandbox/folder.ts"
-import type { HostedLayers } from "../../sandbox/layers/hosted/layers.ts"
 import type { HostCore, InUse } from "../call/core.ts"
-import { createBuilder } from "../call/running/builder.ts"
-import { openFileVault } from "../secrets/file-vault.ts"
+import { createBuilder } from "../call/running/outside/builder.ts"
+import { Transactions } from "../../sandbox/layers/transactions.ts"
+import { openSealedHomes } from "../homes/sealed-homes.ts"
+import { createFetcher } from "../call/running/outside/fetcher.ts"
 import { createInstalls } from "../install/installs.ts"
-import { createProbe, ProbeNotSealed } from "../call/running/probe.ts"
-import { createModuleRunner } from "../call/running/run-in-module.ts"
-import { createTalk } from "../call/running/talk.ts"
+import { createProbe, ProbeNotSealed } from "../call/running/outside/probe.ts"
+import { createModuleRunner } from "../call/running/outside/run-in-module.ts"
+import { createKeeper } from "../call/running/kept/keeper.ts"
+import type { KeptServer } from "../call/running/kept/server.ts"
+import { createTalk } from "../call/running/outside/talk.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import { runCheck } from "../health/check.ts"
 import { createHealthChecks } from "../health/health-checks.ts"
 import { openHealthRecords } from "../health/records.ts"
 import type { BuiltinFunctions } from "../drivers/embedded/functions.ts"
 import { createAvailability } from "../drivers/availability.ts"
-import { thisMachine } from "../drivers/machine.ts"
-import { locateSystemProgram } from "../drivers/program.ts"
+import { thisMachine } from "../drivers/program/machine.ts"
+import { locateSystemProgram } from "../drivers/program/program.ts"
 import type { DriverAvailability } from "../drivers/kind.ts"
-import type { RegisteredDriver } from "../registry/types.ts"
-import type { HostOptions } from "../types.ts"
-import type { DockerHostOptions } from "./docker.ts"
+import type { RegisteredDriver, Registry } from "../registry/types.ts"
 import { checkEgress, serveEgress } from "./egress.ts"
 import { createReviews } from "../review/reviews.ts"
-import type { Store } from "../store/store.ts"
-import { storeFile } from "../../data-folder/paths.ts"
+import type { Ground } from "./ground.ts"
+import { assembleLogins } from "./logins.ts"
+import type { EventDraft } from "../receipts/event.ts"
 import { readRegistry } from "./manifests.ts"
 import { openVersionStore } from "./versions.ts"
 
@@ -44,19 +45,17 @@ interface CoreOptions {
   readonly manifests: readonly string[]
   readonly defined?: readonly DefinedManifest[]
   readonly builtins?: BuiltinFunctions
-  readonly backend?: NonNullable<HostOptions["backend"]>
-  readonly warm: boolean
+  /** shared with the generations before and after this one */
+  readonly ground: Ground
+  /** throws where these are not to be taken; before anything of them is kept */
+  readonly accept?: (registry: Registry) => void
+  /** what is to be on record beside the calls */
+  readonly record: (draft: EventDraft) => Promise<unknown>
   /** aborted when the host does not wait any longer for what is under way */
   readonly closing: AbortSignal
 }
 
-interface OpenCore extends HostCore, AsyncDisposable {}
-
-/** Loaded when it is needed: a host that only lists or validates never loads a sandbox. */
-const makeBackend = async (name: "namespace" | "docker", options: DockerHostOptions): Promise<SandboxBackend> => {
-  if (name === "docker") return (await import("./docker.ts")).makeDockerBackend(options)
-  return (await import("../../sandbox/namespace/backend.ts")).createNamespaceBackend({ data: options.data })
-}
+export interface OpenCore extends HostCore, AsyncDisposable {}
 
 /** The parts of this package that it runs from; a clone may hold workspaces beside them. */
 const CODE = ["bin", "dist", "src", "schemas", "node_modules"] as const
@@ -80,62 +79,51 @@ export const openCore = async ({
   manifests,
   defined = [],
   builtins = new Map(),
-  backend: wanted = config.backend,
-  warm,
+  ground,
+  accept,
+  record,
   closing,
 }: CoreOptions): Promise<OpenCore> => {
   await checkEgress(config)
-  await using failed = new AsyncDisposableStack()
-  const own = typeof wanted === "string"
-  let made: Promise<SandboxBackend> | undefined
-  /** One that could not be made is made anew at the next call: what stood in its way may be gone. */
-  const backend = (): Promise<SandboxBackend> => {
-    if (made !== undefined) return made
-    const making = own ? makeBackend(wanted, { data, config, registry: () => registry }) : Promise.resolve(wanted)
-    made = making
-    making.catch(() => {
-      if (made === making) made = undefined
-    })
-    return making
-  }
-  if (warm) {
-    const early = await backend()
-    if (own) failed.use(early)
-    void early.start?.().catch(() => undefined)
-  }
+  const { backend, store, vault, layers } = ground
   const folders = [
     ...config.manifests.map((dir) => ({ dir, trusted: true })),
     { dir: catalogue, trusted: true },
     ...manifests.map((dir) => ({ dir, trusted: false })),
   ]
-  const registry = await readRegistry(data, folders, defined, config.ceiling)
+  const registry = await readRegistry(data, folders, defined, config.ceiling, accept)
   const installs = createInstalls({
     data,
     config,
     build: createBuilder({ config, backend, egressProxy: serveEgress }),
+    ask: createFetcher({ config, egressProxy: serveEgress }),
     recover: async (folder) => (await backend()).recover(folder, closing),
     closing,
   })
   const runInModule = createModuleRunner(data, backend, closing)
-  let opened: Promise<Store> | undefined
-  const store = (): Promise<Store> => {
-    if (opened !== undefined) return opened
-    const opening = import("../store/sqlite.ts").then(({ openSqliteStore }) => openSqliteStore(storeFile(data)))
-    opened = opening
-    // One that could not be opened is tried again.
-    opening.catch(() => (opened = undefined))
-    return opening
-  }
   const reviews = createReviews(catalogue, store)
+  const transactions = new Transactions(data)
+  const homes = openSealedHomes({ data, vault, recover: (folder) => transactions.recover(folder, closing) })
   const probe = createProbe(data, backend, closing)
   const checker = createAvailability({
     installs,
     mayInstall: config.install.onDemand,
+    prefer: config.install.prefer,
     runInModule,
     builtins,
     builtinHosts: config.builtinHosts,
     interpreters: config.interpreters,
     talk: createTalk({ data, backend, reviewOf: reviews.of, closing }),
+    imageProgram: async (question) => {
+      const { name, imageProgram } = await backend()
+      return (
+        (await imageProgram?.call(await backend(), question)) ?? {
+          ok: false,
+          message: `the ${name} backend has no images`,
+          fix: "use `--backend docker` with an engine that has the image",
+        }
+      )
+    },
     machine: await thisMachine(data),
     probe,
     store: openVersionStore(data),
@@ -160,39 +148,40 @@ export const openCore = async ({
     records: openHealthRecords(data),
     closing,
   })
-  let hosted: Promise<HostedLayers> | undefined
-  const layers = (): Promise<HostedLayers> =>
-    (hosted ??= import("../../sandbox/layers/hosted/layers.ts").then(({ createHostedLayers }) =>
-      createHostedLayers(data),
-    ))
-  failed.move()
-  return {
+  const kept = createKeeper<KeptServer>()
+  const shared = {
     data,
     catalogue,
-    config: { ...config, backend: own ? wanted : wanted.name },
+    config: { ...config, backend: ground.backendName },
     registry,
     availability,
-    findProgram: (name) => {
+    findProgram: (name: string) => {
       const located = locateSystemProgram(name)
       return located.ok ? located.program : undefined
     },
+    vault,
+    homes,
+    store,
+    storeIsUsed: ground.storeIsUsed,
+    backend,
+    egressProxy: serveEgress,
+  }
+  const logins = assembleLogins(shared, record, closing)
+  return {
+    ...shared,
+    logins,
+    record,
     runInModule,
     health: health.of,
     installs,
-    vault: openFileVault(data),
     inUse: inUseBy([catalogue, ...config.manifests, ...manifests, ...modulesOf(defined)]),
-    store,
     reviews,
-    backend,
     layers,
-    egressProxy: serveEgress,
+    kept,
     recover,
     async [Symbol.asyncDispose]() {
-      await (await hosted)?.[Symbol.asyncDispose]()
-      const last = await made?.catch(() => undefined)
-      if (own) await last?.[Symbol.asyncDispose]()
-      const remembering = await opened?.catch(() => undefined)
-      await remembering?.[Symbol.asyncDispose]()
+      await logins.settled()
+      await kept[Symbol.asyncDispose]()
     },
   }
 }

@@ -4,6 +4,8 @@
  * Guarantees: loaded at first need; each verdict is counted, so that what was reached and stopped can be told.
  */
 import { readFile } from "node:fs/promises"
+import type { EgressProxy } from "../../egress-proxy/proxy.ts"
+import type { TokenKeep } from "../../egress-proxy/tokens/held.ts"
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { ServedEgress } from "../call/core.ts"
 import type { OperatorConfig } from "../config/types.ts"
@@ -18,12 +20,20 @@ const trusted = async (caPem: string): Promise<string> => {
   return bundleWith(await readFile(SYSTEM_ROOTS, "utf8").catch(() => ""), caPem)
 }
 
-export const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> => {
+export const serveEgress = async (policy: EgressPolicy, tokens?: TokenKeep): Promise<ServedEgress> => {
   const { createEgressProxy } = await import("../../egress-proxy/index.ts")
+  return served(policy, createEgressProxy, tokens)
+}
+
+const served = async (
+  policy: EgressPolicy,
+  make: EgressProxy["heir"],
+  tokens: TokenKeep | undefined,
+): Promise<ServedEgress> => {
   const { boundBuffers } = await import("../data/socket-buffers.ts")
   const { entries, services, private: granted, budgets, readOnlyHttp, substitutions } = policy
   const reached = new Map<string, number>()
-  const proxy = await createEgressProxy({
+  const proxy = await make({
     onVerdict: ({ decision, host, port }) => {
       if (decision !== "allow" || host === undefined || port === undefined) return
       const target = `${host}:${port}`
@@ -35,12 +45,18 @@ export const serveEgress = async (policy: EgressPolicy): Promise<ServedEgress> =
     budgets,
     readOnlyHttp,
     substitutions,
+    ...(policy.capture === undefined ? {} : { capture: policy.capture }),
+    ...(tokens === undefined ? {} : { tokens }),
     onDescriptor: boundBuffers,
   })
   const files = proxy.caPem === undefined ? {} : { [inside.authority]: Buffer.from(await trusted(proxy.caPem)) }
   return {
     files,
-    serve: (channel) => void proxy.serve(channel),
+    serve(channel) {
+      const serving = proxy.serve(channel)
+      return { [Symbol.dispose]: () => void serving[Symbol.asyncDispose]() }
+    },
+    heir: (next, own) => served(next, proxy.heir, own),
     dial: (to) => proxy.dial(to),
     reached: () => Array.from(reached, ([target, count]) => ({ target, count })),
     denials: () => proxy.denials(),

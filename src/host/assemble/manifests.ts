@@ -43,12 +43,16 @@ export const readRegistry = async (
   dirs: readonly ManifestFolder[],
   defined: readonly DefinedManifest[],
   ceiling: Ceiling = {},
+  /** throws where what was found is not to be taken */
+  accept: (registry: Registry) => void = () => undefined,
 ): Promise<Registry> => {
   const known = readNarrowings(data)
   const options = { dirs, defined, ceiling, mode: "compat", known, load: rememberManifests(data, loadFound) } as const
   const found = createRegistry(options)
+  accept(found)
   const first = await firstReaches(data, found.reaches)
   const registry = first === undefined ? found : createRegistry({ ...options, first })
+  if (registry !== found) accept(registry)
   keepNarrowings(data, known, registry.narrowings)
   return registry
 }

@@ -42,12 +42,25 @@ const keepTaken = (data: string, taken: readonly string[]): void => {
   }
 }
 
+/** What was kept of a reach; throws where that is none any more. */
+const reachIn = (file: string, text: string): Reach => {
+  try {
+    const value = JSON.parse(text) as Partial<Record<keyof Reach, unknown>> | null
+    if (typeof value?.digest === "string" && typeof value.parts === "object" && value.parts !== null)
+      return value as Reach
+  } catch {
+    // Told below, with what to do.
+  }
+  const lost = "what was registered before is then taken from what is registered next"
+  throw new StoreUnavailable("damaged", `${file} is damaged`, `move ${file} away; ${lost}`)
+}
+
 const lookUp = async (data: string, all: readonly RegisteredReach[]): Promise<ReadonlyMap<string, Reach>> => {
   try {
     const { openRegistered } = await import("../store/registered.ts")
     using store = await openRegistered(registeredFile(data))
     const kept = await store.remember(all.map(({ key, vouched, reach }) => ({ key, vouched, reach: jcs(reach) })))
-    return new Map(Array.from(kept, ([key, text]) => [key, JSON.parse(text) as Reach]))
+    return new Map(Array.from(kept, ([key, text]) => [key, reachIn(registeredFile(data), text)]))
   } catch (error) {
     if (error instanceof StoreUnavailable) throw new HostStartError("internal", error.message, error.fix)
     throw error

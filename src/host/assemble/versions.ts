@@ -7,7 +7,7 @@ import { readFile, rename, writeFile } from "node:fs/promises"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { versionsFolder } from "../../data-folder/paths.ts"
-import type { VersionStore } from "../drivers/version-check.ts"
+import type { VersionStore } from "../drivers/program/version-check.ts"
 
 const VERSION = /^[0-9A-Za-z.+_-]{1,128}$/
 

@@ -9,6 +9,7 @@ import { deepFreeze } from "../../manifest/values/freeze.ts"
 import { compileSchema } from "../../manifest/schema/json-schema.ts"
 import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
 import { mayCall } from "../access/decide.ts"
+import { subjectOf } from "../access/caller.ts"
 import { isUserId } from "../access/os-user.ts"
 import type { Failure } from "../failure.ts"
 import { exampleInput, faultsText } from "../invoke/input-faults.ts"
@@ -19,8 +20,9 @@ import { unknownKey } from "../unknown-key.ts"
 import type { HostCore } from "./core.ts"
 import { findTool } from "./admission/find-tool.ts"
 import type { Admitted, Requested, Step } from "./steps.ts"
-import { openWorkspace } from "./admission/workspace.ts"
+import { openEmpty, openWorkspace } from "./admission/workspace.ts"
 import { canWriteIn } from "./admission/writable.ts"
+import { withFileRoot } from "./sealing/files.ts"
 
 /** A library's or a wire's caller may send anything; what is not text must not reach a path or a receipt. */
 const TEXTS = ["workspace", "driver"] as const
@@ -144,13 +146,14 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
   const found = findTool(core, caller, request.tool)
   if (!found.ok) return found
   const { tool, action } = found.value
-  const input = copyOf(request.input, hostLimits.inputBytes.value, "input")
-  if (!input.ok) return input
+  const copy = copyOf(request.input, hostLimits.inputBytes.value, "input")
+  if (!copy.ok) return copy
+  const input = withFileRoot(tool, copy.value)
   const skipped = anyInput && request.input === undefined
   const failure = skipped
     ? undefined
-    : (validate(tool.inputs, input.value, "input", `pass, for example, ${exampleInput(tool)}`) ??
-      checkWorkspacePaths(tool.inputs, input.value))
+    : (validate(tool.inputs, input, "input", `pass, for example, ${exampleInput(tool)}`) ??
+      checkWorkspacePaths(tool.inputs, input))
   if (failure !== undefined) return failure
   const copied = copyOf(request.context, hostLimits.contextBytes.value, "context")
   if (!copied.ok) return copied
@@ -164,7 +167,15 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
       { field: "pinnedProvider" },
       "name one driver, by --driver or by context.pinnedProvider",
     )
-  const workspace = openWorkspace(core, caller, request.workspace)
+  const isUnnamed = request.workspace === undefined && requested.empty !== undefined
+  if (isUnnamed && tool.mutates.some((scope) => scope.class === "workspace"))
+    return refuse(
+      "input_invalid",
+      `${tool.id} changes files, and the call names no workspace`,
+      { field: "workspace" },
+      "name the folder: `workspace`, an absolute path",
+    )
+  const workspace = isUnnamed ? openEmpty(core, requested.empty ?? "") : openWorkspace(core, caller, request.workspace)
   if (!workspace.ok) return workspace
   const writes = request.plan !== true && tool.mutates.some((scope) => scope.class === "workspace")
   if (writes && !canWriteIn(workspace.value.folder)) {
@@ -182,14 +193,14 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
       ...requested,
       tool,
       ...(action === undefined ? {} : { action }),
-      input: input.value,
+      input: deepFreeze(input),
       ...(skipped ? { anyInput: true } : {}),
       ...context.value,
       ...(pin === undefined ? {} : { pin }),
       workspace: workspace.value.folder.path,
       folder: workspace.value.folder,
       kept: workspace.value.kept,
-      user: caller.user,
+      user: subjectOf(caller),
       plan: request.plan === true,
     },
   }

@@ -1,14 +1,17 @@
 /**
- * Asking a person, before the run or about the effects.
+ * Asking for a yes, before the run or about the effects: first of what was granted beforehand, then of a person.
  *
  * Guarantees: the answer holds for exactly what was shown: effects are asked about while their layer waits, with every
  * process of the call gone, and a yes commits that layer and no other. No answer in time, a cancelled call or a question
- * that fails is never a yes.
+ * that fails is never a yes. A grant is used where it answers, once for all of a call; its yes covers whatever the call
+ * did within its contract.
  * Assumes: whoever asks shows the question as it is.
  */
 import type { ApprovalQuestion } from "../types.ts"
 import { hostLimits } from "../limits.ts"
 import type { Failure } from "../failure.ts"
+import { changesOf, lookBounds } from "../diffs/changes.ts"
+import { takeGrant } from "./admission/granted.ts"
 import { authorize } from "./authorize.ts"
 import type { HostCore } from "./core.ts"
 import { tellDenials } from "./judging/denials.ts"
@@ -55,11 +58,27 @@ export const authorizeAsking = async (core: HostCore, admitted: Admitted): Promi
   const asked = authorize(core, admitted)
   if (asked.ok || asked.code !== "approval_required") return asked
   const { call, tool } = admitted
+  const grant = await takeGrant(core, admitted)
+  if (grant !== undefined) {
+    const granted = authorize(core, admitted, true)
+    if (!granted.ok) return granted
+    const { answers: _nobodyWasAsked, ...approval } = granted.value.approval
+    return { ok: true, value: { ...granted.value, approval: { ...approval, grant } } }
+  }
   // Who sits there may not be the one who has to say yes.
   if (asked.details["approver"] !== undefined) return asked
   const approval = asked.details["approval"] === "always" ? "always" : "on-mutate"
   const mutates = tool.mutates.map((scope) => scope.text)
-  const question = { call, tool: tool.id, about: "call", approval, mutates, effects: [], denied: [] } as const
+  const question = {
+    call,
+    tool: tool.id,
+    about: "call",
+    approval,
+    mutates,
+    effects: [],
+    denied: [],
+    changes: [],
+  } as const
   switch (await answerTo(admitted, { ...question, message: asked.message })) {
     case "yes":
       return authorize(core, admitted, true)
@@ -73,9 +92,16 @@ export const authorizeAsking = async (core: HostCore, admitted: Admitted): Promi
 }
 
 /** Step 7b: the effects, shown to a person where that is due and one can be asked. */
-export const approve = async (judged: Judged): Promise<Judged> => {
+export const approve = async (core: HostCore, judged: Judged): Promise<Judged> => {
   const { verdict, ifApproved, approval } = judged
-  if (ifApproved === undefined || verdict.ok || !approval.mayGrant) return judged
+  if (ifApproved === undefined || verdict.ok) return judged
+  const grant = approval.grant ?? (await takeGrant(core, judged))
+  if (grant !== undefined) {
+    const { ifApproved: _answered, ...granted } = judged
+    return { ...granted, verdict: ifApproved, approval: { ...approval, granted: true, grant } }
+  }
+  if (!approval.mayGrant) return judged
+  const looked = judged.ask === undefined ? undefined : await judged.attempt.exited.look(lookBounds)
   const answer = await answerTo(judged, {
     call: judged.call,
     tool: judged.tool.id,
@@ -86,6 +112,7 @@ export const approve = async (judged: Judged): Promise<Judged> => {
     mutates: judged.tool.mutates.map((scope) => scope.text),
     effects: judged.effects,
     denied: tellDenials(judged.attempt.denied),
+    changes: changesOf(judged.effects, looked),
   })
   const answers = (effects: boolean): Judged["approval"] => ({
     ...approval,

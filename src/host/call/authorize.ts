@@ -14,7 +14,7 @@ export const authorize = (core: HostCore, admitted: Admitted, beforehand = false
     asked: request.tool,
     tool,
     ...(action === undefined ? {} : { action }),
-    workspace,
+    ...(request.workspace === undefined && admitted.empty !== undefined ? {} : { workspace }),
     named: resolve(request.workspace ?? "."),
     plan,
     approved,

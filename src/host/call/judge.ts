@@ -15,6 +15,8 @@ import type { HostCore } from "./core.ts"
 import { judgeEffects } from "./judging/effects.ts"
 import type { Judged, Ran } from "./steps.ts"
 import { blameDenial } from "./judging/denials.ts"
+import { badOutput, keptOutputs, outputNotes } from "./judging/files.ts"
+import { notInvited } from "./judging/second-run.ts"
 
 const SHOWN = 20
 
@@ -44,11 +46,12 @@ const writeViolation = (effects: readonly ReportedEffect[], warn: boolean): Fail
 
 const violation = (
   core: HostCore,
-  { attempt: { denied, outcome } }: Ran,
+  { attempt: { denied, outcome }, within }: Ran,
   effects: readonly ReportedEffect[],
 ): Failure | undefined => {
   if (!outcome.ok && outcome.code === "undeclared_exec") return outcome
-  const write = writeViolation(effects, core.config.undeclaredWrite === "warn")
+  // What a tool asked for on its own commits nothing to the workspace, whatever the operator lets calls of people do.
+  const write = writeViolation(effects, core.config.undeclaredWrite === "warn" && within === undefined)
   if (write !== undefined) return write
   const exec = denied.find((denial) => denial.layer === "exec")
   if (exec !== undefined)
@@ -141,27 +144,38 @@ const isOurs = (outcome: Ran["attempt"]["outcome"]): outcome is Failure =>
 const unknownCommit = (outcome: Ran["attempt"]["outcome"]): JsonObject =>
   !outcome.ok && outcome.details["commit"] !== undefined ? { commit: outcome.details["commit"] } : {}
 
+const failed = (
+  ran: Ran,
+  verdict: Failure,
+  effects: readonly ReportedEffect[],
+): Pick<Judged, "verdict" | "keptFiles"> => {
+  const kept = keptOutputs(ran, verdict, effects)
+  return { verdict, ...(kept === undefined ? {} : { keptFiles: kept }) }
+}
+
 export const judge = async (core: HostCore, ran: Ran): Promise<Judged> => {
   const { effects, late } = await judgeEffects(ran)
   const { outcome } = ran.attempt
-  const judged = ((): Pick<Judged, "verdict" | "ifApproved"> => {
+  const judged = ((): Pick<Judged, "verdict" | "ifApproved" | "keptFiles"> => {
     if (isOurs(outcome)) return { verdict: outcome }
     if (late !== undefined) return { verdict: { ...late, details: { ...late.details, ...unknownCommit(outcome) } } }
     const broken = violation(core, ran, effects)
     if (broken !== undefined)
       return { verdict: { ...broken, details: { ...broken.details, ...unknownCommit(outcome) } } }
-    if (!outcome.ok) return { verdict: blameDenial(outcome, ran.attempt.denied) }
+    if (!outcome.ok) return failed(ran, blameDenial(outcome, ran.attempt.denied), effects)
+    const bad = badOutput(ran.attempt.exited)
+    if (bad !== undefined) return { verdict: bad }
     const warned = effects
       .filter((effect) => !effect.declared)
       .map((effect) => `undeclared write accepted by the operator's \`undeclared_write: warn\`: ${effect.path}`)
     const fault = outputFault(ran, outcome.value)
-    if (fault !== undefined) return { verdict: blameDenial(fault, ran.attempt.denied) }
+    if (fault !== undefined) return failed(ran, blameDenial(fault, ran.attempt.denied), effects)
     const good = {
       ...outcome,
-      notes: [...ran.notes, ...outcome.notes, ...warned.slice(0, SHOWN)],
+      notes: [...ran.notes, ...outcome.notes, ...outputNotes(ran.attempt.exited), ...warned.slice(0, SHOWN)],
     } as const
     const asked = needsApproval(ran, effects)
     return asked === undefined ? { verdict: good } : { verdict: asked, ifApproved: good }
   })()
-  return { ...ran, effects, ...judged }
+  return { ...ran, effects, ...judged, verdict: notInvited(ran, judged.verdict) }
 }

@@ -8,12 +8,14 @@
 import type { JsonObject } from "../../manifest/types.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import { machineTrouble } from "../machine-trouble.ts"
+import { changesOf, lookBounds } from "../diffs/changes.ts"
 import { callErrorOf, type Failure, type Success } from "../failure.ts"
 import type { AuditLog } from "../receipts/log.ts"
 import { openCall } from "../receipts/open-calls.ts"
-import { receiptOf, receiptRows, type ReceiptRows } from "./receipt.ts"
+import { type Committed, receiptOf, receiptRows, type ReceiptRows, whoseCall } from "./receipt.ts"
 import { whatRan } from "../receipts/what-ran.ts"
 import type { CallError, Envelope, ReportedEffect } from "../types.ts"
+import { mutatesOutside } from "../access/decide.ts"
 import { admit } from "./admit.ts"
 import { approve, authorizeAsking } from "./approve.ts"
 import type { HostCore } from "./core.ts"
@@ -23,10 +25,13 @@ import { obtain } from "./obtain.ts"
 import { findRoute, route } from "./route.ts"
 import { type Before, run } from "./run.ts"
 import { passOver } from "./running/fallback.ts"
-import { unlessCancelled } from "./running/cancelled.ts"
+import { barredWithin, nestingOf, tellChanged } from "./running/nested.ts"
+import { cancelled, unlessCancelled } from "./running/cancelled.ts"
+import { renew } from "./renew.ts"
 import { seal } from "./seal.ts"
 import { settle } from "./settle.ts"
 import { signIn } from "./sign-in.ts"
+import { transform } from "./transform.ts"
 import type { Authorized, Holder, Judged, Progress, Requested, Routed, Step } from "./steps.ts"
 import { tellDenials } from "./judging/denials.ts"
 
@@ -67,19 +72,80 @@ const walk = async (
   const admitted = admit(core, requested)
   trail.mark("admit", admitted.ok ? admitted.value : undefined)
   if (!admitted.ok) return admitted
+  const barred = barredWithin(requested, admitted.value.tool)
+  if (barred !== undefined) {
+    admitted.value.folder[Symbol.dispose]()
+    return barred
+  }
   tell({ type: "admitted", tool: `${admitted.value.tool.id}@${admitted.value.tool.major}` })
   scope.use(admitted.value.folder)
   const authorized = await authorizeAsking(core, admitted.value)
   trail.mark("authorize", authorized.ok ? authorized.value : undefined)
   if (!authorized.ok) return authorized
-  const judged = await serve(core, authorized.value, trail, scope)
-  if (!judged.ok) return judged
+  tellChanged(requested, authorized.value.tool)
+  const turn = await turnOn(authorized.value)
+  if (turn !== undefined && "code" in turn) return turn
+  trail.mark("wait")
+  if (turn !== undefined) scope.use(turn)
+  for (let before: Before | undefined; ; ) {
+    await using own = new AsyncDisposableStack()
+    const round = await serveAndSettle(core, authorized.value, trail, own, holder, before)
+    if (round.again === undefined) {
+      scope.use(own.move())
+      return round.end
+    }
+    before = round.again
+  }
+}
+
+/** Its turn on the workspace, where it waits for that and may change it. */
+const turnOn = async ({ wait, plan, tool, folder, signal }: Authorized): Promise<Disposable | Failure | undefined> => {
+  if (wait === undefined || plan || !tool.mutates.some((scope) => scope.class === "workspace")) return undefined
+  const turn = await wait.turn(folder.identity)
+  if (turn !== undefined) return turn
+  if (signal.aborted) return cancelled
+  return {
+    ok: false,
+    code: "conflict",
+    message: "other calls changed the workspace for as long as this one waited; nothing was run",
+    hint: "try again, or wait longer",
+    details: {},
+  }
+}
+
+/** What ran met a change of others at its end: it may run again where nothing but the workspace has heard of it. */
+const anotherRound = ({ wait, signal, tool, attempt, homes, reached }: Judged, end: End): Before | undefined => {
+  if (wait === undefined || end.ok || end.code !== "conflict" || signal.aborted) return undefined
+  const isHarmless =
+    mutatesOutside(tool).length === 0 && reached.length === 0 && homes.length === 0 && tool.requires.tools.length === 0
+  if (!isHarmless || performance.now() >= wait.until) return undefined
+  return { elapsedMs: 0, denied: attempt.denied, homes, reached }
+}
+
+interface Round {
+  readonly end: End
+  /** it is to be run once more, and this is what the receipt is to keep of now */
+  readonly again?: Before
+}
+
+const serveAndSettle = async (
+  core: HostCore,
+  authorized: Authorized,
+  trail: Trail,
+  scope: AsyncDisposableStack,
+  holder: Holder | undefined,
+  before: Before | undefined,
+): Promise<Round> => {
+  const { tell } = authorized
+  const judged = await serve(core, authorized, trail, scope, before)
+  if (!judged.ok) return { end: judged }
   trail.effects = judged.value.effects
   trail.denied = judged.value.attempt.denied
   for (const denial of trail.denied) tell({ type: "denied", denial })
   const { verdict } = judged.value
   tell({ type: "judged", verdict: verdict.ok ? "ok" : verdict.code, effects: trail.effects.length })
-  const answered = await approve(judged.value)
+  await tellPlanned(judged.value)
+  const answered = await approve(core, judged.value)
   trail.mark("approve", answered)
   trail.rows = await receiptRows(answered, answered.effects, trail.denied, await trail.ran)
   const keep = holder === undefined ? undefined : (call: Judged, answer: Success) => holder.hold(call, answer, scope)
@@ -87,7 +153,19 @@ const walk = async (
   trail.mark("settle")
   trail.held = settled.held
   trail.effects = settled.effects
-  return settled.end
+  const again = anotherRound(answered, settled.end)
+  return { end: settled.end, ...(again === undefined ? {} : { again }) }
+}
+
+/** A plan's layer is thrown away: what it holds is told before. */
+const tellPlanned = async ({ plan, onChanges, effects, attempt }: Judged): Promise<void> => {
+  if (!plan || onChanges === undefined) return
+  const looked = await attempt.exited.look(lookBounds)
+  try {
+    onChanges(changesOf(effects, looked))
+  } catch {
+    // Who listens has no say in the call.
+  }
 }
 
 /** One driver's turn: what it needs, and its runs. */
@@ -97,13 +175,16 @@ const serveBy = async (
   trail: Trail,
   scope: AsyncDisposableStack,
   before?: Before,
+  mayRenew = true,
 ): Promise<Step<Judged>> => {
   const { tell } = routed
-  tell({ type: "routed", driver: routed.driver.key })
+  tell({ type: "routed", driver: routed.driver.key, kind: routed.driver.contract.body.kind })
   const obtained = await obtain(core, routed)
   trail.mark("install", obtained.ok ? obtained.value : undefined)
   if (!obtained.ok) return obtained
-  const signedIn = await signIn(core, obtained.value)
+  const transformed = await transform(obtained.value)
+  if (!transformed.ok) return transformed
+  const signedIn = await signIn(core, transformed.value)
   trail.mark("sign_in", signedIn.ok ? signedIn.value : undefined)
   if (!signedIn.ok) return signedIn
   const sealed = seal(core, signedIn.value)
@@ -113,9 +194,18 @@ const serveBy = async (
   const { executables } = sealed.value.profile
   trail.backend = executables === undefined ? "none" : core.config.backend
   trail.ran = executables === undefined ? Promise.resolve({ started: false }) : whatRan(core.data, executables)
+  const began = performance.now() - (before?.elapsedMs ?? 0)
   const judged = await run(core, sealed.value, scope, before)
   trail.mark("run", judged.ok ? judged.value : undefined)
-  return judged
+  if (!judged.ok) return judged
+  const timeIsLeft = performance.now() - began < judged.value.timeout.ms
+  const renewed = await renew(core, judged.value, mayRenew && timeIsLeft)
+  trail.mark("renew", renewed.again ? undefined : renewed.judged)
+  if (!renewed.again) return { ok: true, value: renewed.judged }
+  const { attempt, homes, reached } = judged.value
+  await attempt.exited.discard()
+  const again = { elapsedMs: performance.now() - began, denied: attempt.denied, homes, reached }
+  return await serveBy(core, obtained.value, trail, scope, again, false)
 }
 
 /** The driver that serves the call, or, where it fails and the contract's retries allow it, the next one. */
@@ -124,6 +214,7 @@ const serve = async (
   call: Authorized,
   trail: Trail,
   scope: AsyncDisposableStack,
+  earlier?: Before,
 ): Promise<Step<Judged>> => {
   const began = performance.now()
   // Version checks are shared by all calls: one that is cancelled does not wait for them, and does not end them either.
@@ -131,7 +222,7 @@ const serve = async (
   const routed = "code" in routing ? routing : route(call, routing)
   trail.mark("route", routed.ok ? routed.value : undefined)
   if (!routed.ok) return routed
-  let judged = await serveBy(core, routed.value, trail, scope)
+  let judged = await serveBy(core, routed.value, trail, scope, earlier)
   for (;;) {
     const elapsedMs = performance.now() - began
     const passedOver = judged.ok ? passOver(judged.value, elapsedMs) : undefined
@@ -186,6 +277,12 @@ const unrecorded = (commit: keyof typeof outcome, error: unknown): CallError =>
 const driverOf = (progress: Progress): { driver?: string } =>
   "driver" in progress ? { driver: progress.driver.key } : {}
 
+const committedOf = (effects: readonly ReportedEffect[]): Committed => {
+  const kept = effects.filter((effect) => effect.committed)
+  if (kept.length === 0) return "none"
+  return kept.length === effects.length ? "all" : new Set(kept.map((effect) => effect.path.toWellFormed()))
+}
+
 const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Promise<Envelope> => {
   const { progress, effects, denied, timings, backend } = trail
   const error = end.ok ? undefined : callErrorOf(end)
@@ -196,7 +293,7 @@ const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Pr
       receiptOf({
         progress,
         rows,
-        committed: effects.some((effect) => effect.committed),
+        committed: committedOf(effects),
         timings,
         config: core.config,
         ...(error === undefined ? {} : { error }),
@@ -239,7 +336,7 @@ const performTold = async (
   const trail = new Trail(requested)
   const scope = new AsyncDisposableStack()
   try {
-    using _open = openCall(core.data, requested.call, String(requested.request.tool))
+    using _open = openCall(core.data, requested.call, String(requested.request.tool), whoseCall(requested.caller))
     const end = await walk(core, requested, trail, scope, holder).catch(thrown)
     const envelope = await record(core, log, trail, end)
     if (trail.held !== undefined) await noteReceipt(holder, envelope)
@@ -260,11 +357,12 @@ const commitTold = (envelope: Envelope): keyof typeof outcome => {
 export const perform = async (
   core: HostCore,
   log: AuditLog,
-  requested: Omit<Requested, "tell">,
+  requested: Omit<Requested, "tell" | "nesting">,
   { holder, observe }: { readonly holder?: Holder; readonly observe?: (event: CallEvent) => void } = {},
 ): Promise<Envelope> => {
   const events = new CallEvents(requested.call, observe)
-  const envelope = await performTold(core, log, { ...requested, tell: events.tell }, holder)
+  const nesting = nestingOf(requested.within, (within) => perform(core, log, within))
+  const envelope = await performTold(core, log, { ...requested, nesting, tell: events.tell }, holder)
   const commit = commitTold(envelope)
   events.tell({ type: "settled", ok: envelope.ok, commit, ...(envelope.ok ? {} : { code: envelope.error.code }) })
   events.flush()

@@ -14,12 +14,15 @@ import type { JsonObject, JsonValue } from "../../manifest/types.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import type { Effect } from "../../sandbox/effects/types.ts"
 import type { Admitted, Authorized, Progress, Ran, Requested, Routed, Sealed, SignedIn } from "./steps.ts"
+import type { Caller } from "../access/caller.ts"
 import { isUserId } from "../access/os-user.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import { hostLimits } from "../limits.ts"
 import type { CallError, ReportedEffect } from "../types.ts"
+import { fileRows } from "./judging/files.ts"
 import { type BoundedRows, boundedRows, boundedValue, cut } from "../receipts/bounded.ts"
 import type { EventDraft } from "../receipts/event.ts"
+import { tenantFact } from "../receipts/whose.ts"
 
 interface CallEnd {
   readonly progress: Progress
@@ -29,12 +32,15 @@ interface CallEnd {
   /** that its layer waits for an answer, and until when */
   readonly held?: JsonObject
   readonly rows: ReceiptRows
-  readonly committed: boolean
+  /** of the effects, those that are in the workspace now, by their paths */
+  readonly committed: Committed
   /** milliseconds a step */
   readonly timings: Readonly<Record<string, number>>
   readonly backend?: string
   readonly config: OperatorConfig
 }
+
+export type Committed = "all" | "none" | ReadonlySet<string>
 
 /** Details of an error that are ours: words and numbers of the host, never something a caller or program wrote. */
 const SAFE_DETAILS = [
@@ -65,6 +71,7 @@ export interface ReceiptRows {
   readonly denied: BoundedRows
   readonly home: BoundedRows
   readonly reached: BoundedRows
+  readonly files: BoundedRows
   /** digests of the program and what came with it; once a program was sealed */
   readonly ran?: JsonObject
 }
@@ -113,6 +120,11 @@ export const receiptRows = async (
       ({ target, count }) => ({ target: cut(target, 256), count }),
       hostLimits.receiptReachedBytes.value,
     ),
+    files: await boundedRows(
+      has<Ran>(progress, "attempt") ? fileRows(progress.attempt.exited) : [],
+      (row) => row,
+      hostLimits.receiptFileBytes.value,
+    ),
     ...(ran === undefined ? {} : { ran }),
   }
 }
@@ -120,20 +132,30 @@ export const receiptRows = async (
 const rest = (name: string, { total, digest }: BoundedRows): JsonObject =>
   digest === undefined ? {} : { [`${name}_total`]: total, [`${name}_digest`]: digest }
 
-const effectFacts = (found: BoundedRows, committed: boolean): JsonObject => ({
-  effects: found.rows.map((row) => ({ ...row, committed })),
-  effects_committed: committed && found.total > 0,
+const isCommitted = (committed: Committed, row: JsonObject): boolean =>
+  committed === "all" || (committed !== "none" && typeof row["path"] === "string" && committed.has(row["path"]))
+
+const effectFacts = (found: BoundedRows, committed: Committed): JsonObject => ({
+  effects: found.rows.map((row) => ({ ...row, committed: isCommitted(committed, row) })),
+  effects_committed: committed !== "none" && found.total > 0,
   ...rest("effects", found),
 })
 const reachedFacts = (found: BoundedRows): JsonObject =>
   found.total === 0 ? {} : { reached: [...found.rows], ...rest("reached", found) }
+const fileFacts = (found: BoundedRows): JsonObject =>
+  found.total === 0 ? {} : { files: [...found.rows], ...rest("files", found) }
 const denialFacts = (found: BoundedRows): JsonObject => ({ denied: [...found.rows], ...rest("denied", found) })
-const homeFacts = (found: BoundedRows): JsonObject =>
+/** A home that was opened before a logout and would have been kept after it. */
+const wasLoggedOut = (progress: Progress): boolean =>
+  has<Ran>(progress, "attempt") && progress.homes.some(({ result }) => !result.ok && result.reason === "logged-out")
+
+const homeFacts = (found: BoundedRows, discarded: boolean): JsonObject =>
   found.total === 0
     ? {}
     : {
         home: {
           kept: found.rows.every((row) => row["kept"] === true),
+          ...(discarded ? { discarded: "logged out meanwhile" } : {}),
           effects: [...found.rows],
           ...(found.digest === undefined ? {} : { total: found.total, digest: found.digest }),
         },
@@ -156,7 +178,7 @@ const has = <T extends Progress>(progress: Progress, key: keyof T): progress is 
 
 const admittedFacts = (progress: Progress): JsonObject => {
   if (!has<Admitted>(progress, "tool")) return {}
-  const { tool, input, context, user, workspace, plan } = progress
+  const { tool, input, context, workspace, plan } = progress
   return {
     mode: plan ? "plan" : "call",
     tool: {
@@ -165,7 +187,6 @@ const admittedFacts = (progress: Progress): JsonObject => {
       digest: tool.source.digest,
       mutates: small(tool.mutates.map((scope) => scope.text)),
     },
-    user_id: user,
     workspace_id: workspace.toWellFormed(),
     ...keysOf("input_keys", input),
     ...keysOf("context_keys", context),
@@ -197,11 +218,18 @@ const routedFacts = (progress: Progress, ran: JsonObject | undefined): JsonObjec
   }
 }
 
+/** AIP-19's `secret.reveal`: from when the vault has given one, whatever becomes of the call after that. */
+const secretFacts = (progress: Progress): JsonObject => {
+  if (!has<SignedIn>(progress, "authState") || progress.secrets.length === 0) return {}
+  const revealed = progress.secrets.map(({ slug, name, grantedBy }) => ({ slug, name, granted_by: grantedBy }))
+  const facts = has<Sealed>(progress, "profile") ? progress.sealedSecrets.facts : revealed
+  return { secrets: small([...facts]) }
+}
+
 const sealedFacts = (progress: Progress): JsonObject => {
   if (!has<Sealed>(progress, "profile")) return {}
-  const { profileDigest, commandFacts, timeout, sealedSecrets } = progress
+  const { profileDigest, commandFacts, timeout } = progress
   return {
-    ...(sealedSecrets.facts.length === 0 ? {} : { secrets: small([...sealedSecrets.facts]) }),
     ...Object.fromEntries(Object.entries(commandFacts).map(([key, value]) => [key, small(value)])),
     profile: profileDigest,
     timeout_ms: timeout.ms,
@@ -231,6 +259,8 @@ const ranFacts = (progress: Progress): JsonObject => {
 
 /** Who was authenticated, and for whom they called; a name that is no user id is not written down. */
 const idOf = (user: string): string => (isUserId(user) ? user : "unknown")
+/** What every receipt of a call says of whose it is, also one that was not admitted or was cut short. */
+export const whoseCall = (caller: Caller): JsonObject => ({ ...tenantFact(caller), user_id: idOf(caller.user) })
 const callerFacts = ({ caller: { user, actor, how } }: Requested): JsonObject => ({
   caller: { how, ...(user === actor ? {} : { for: idOf(user) }) },
 })
@@ -254,8 +284,17 @@ const draftOf = (progress: Progress, metadata: JsonObject): EventDraft => ({
 const accessFacts = (access: Authorized["access"]): JsonObject =>
   access.chain.length === 0 ? {} : { access: small({ ...access, chain: [...access.chain] }) }
 
+/** Calls within calls: by whose program this one was asked for, and which its own asked for, each with a receipt of its own. */
+const nestedFacts = ({ within, nesting }: Requested): JsonObject => ({
+  ...(within === undefined ? {} : { parent: within.parent, depth: within.depth }),
+  ...(nesting === undefined || nesting.made.length === 0
+    ? {}
+    : { calls: nesting.made.map(({ tool, ...made }) => ({ tool: cut(tool, 128), ...made })) }),
+})
+
 const verdictFacts = ({ progress, error, held }: CallEnd): JsonObject => ({
   call: progress.call,
+  ...nestedFacts(progress),
   ...(held === undefined ? {} : { held }),
   ok: error === undefined,
   verdict: error?.code ?? "ok",
@@ -270,8 +309,9 @@ const minimalReceipt = (end: CallEnd): EventDraft => {
   const count = ({ total, digest }: BoundedRows): JsonObject => ({ total, ...(digest === undefined ? {} : { digest }) })
   return draftOf(end.progress, {
     ...verdictFacts(end),
+    ...whoseCall(end.progress.caller),
     minimal: true,
-    effects_committed: committed && rows.effects.total > 0,
+    effects_committed: committed !== "none" && rows.effects.total > 0,
     lists: { effects: count(rows.effects), denied: count(rows.denied), home: count(rows.home) },
   })
 }
@@ -285,16 +325,19 @@ const fullReceipt = (end: CallEnd): EventDraft => {
   const rounded = Object.fromEntries(Object.entries(timings).map(([step, ms]) => [step, Math.round(ms * 1000) / 1000]))
   return draftOf(progress, {
     ...verdictFacts(end),
+    ...whoseCall(progress.caller),
     ...callerFacts(progress),
     ...(end.evidence === undefined ? {} : { not_told: small(end.evidence) }),
     ...admittedFacts(progress),
     ...approval,
     ...routedFacts(progress, rows.ran),
     ...(has<SignedIn>(progress, "authState") ? { auth_state: progress.authState } : {}),
+    ...secretFacts(progress),
     ...sealedFacts(progress),
     ...(backend === undefined ? {} : { backend }),
     ...ranFacts(progress),
-    ...homeFacts(rows.home),
+    ...fileFacts(rows.files),
+    ...homeFacts(rows.home, wasLoggedOut(progress)),
     ...effectFacts(rows.effects, committed),
     ...denialFacts(rows.denied),
     ...reachedFacts(rows.reached),

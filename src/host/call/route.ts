@@ -22,9 +22,12 @@ import type { Authorized, Routed, Step } from "./steps.ts"
 export const availabilityOf = async (core: HostCore, driver: RegisteredDriver): Promise<DriverAvailability> => {
   if (driver.refusal !== undefined) return { available: false, ...driver.refusal }
   if (kindOf(driver.contract) === undefined) return unserved(driver.contract)
-  const found = await core.availability(driver)
-  const refused = found.available ? unenforceable(driver.contract) : undefined
-  if (refused === undefined) return found
+  const refused = unenforceable(driver.contract, core.config.backend)
+  // An image that is refused is not looked for either.
+  if (refused?.control !== "runner-image") {
+    const found = await core.availability(driver)
+    if (refused === undefined || !found.available) return found
+  }
   return { available: false, code: "sandbox_unavailable", reason: refused.reason, fix: refused.fix }
 }
 
@@ -81,6 +84,13 @@ type Asked = Pick<Authorized, "tool" | "input" | "context" | "pin" | "regions" |
 /** A driver that the call does not come to is not asked about for it. */
 const couldServe = (phase: RoutePhase): boolean => phase === "selected" || phase === "rank"
 
+/** Whether somebody is signed in could not be found out: what hinders that is told, not that a login is needed. */
+const unknownLogin = (
+  { code, cause }: Extract<Resolution, { ok: false }>,
+  auth: Awaited<ReturnType<typeof authStates>>,
+): Failure | undefined =>
+  code === "auth_required" && cause.driver !== undefined ? auth.get(cause.driver)?.fault : undefined
+
 interface Routing {
   readonly resolution: Resolution
   readonly broken?: Failure
@@ -102,6 +112,7 @@ export const findRoute = async (
     return found?.available === true ? [{ driver, found }] : []
   })
   const lacks = await lackedBy(core, call, drivers)
+  const auth = await authStates(core, call, drivers, lacks)
   const asked: ResolveInput = {
     tool: call.tool,
     drivers,
@@ -115,13 +126,15 @@ export const findRoute = async (
     policy: policyOf(core),
     availability,
     health: new Map(),
-    auth: authStates(drivers, lacks),
+    auth,
     now: Date.now(),
   }
   const serving = new Set(resolve(asked).rows.flatMap(({ phase, driver }) => (couldServe(phase) ? [driver] : [])))
   const mayAsk = ({ key, vouched }: RegisteredDriver): boolean => serving.has(key) && (vouched || !onlyLooks)
   const resolution = resolve({ ...asked, health: await core.health(there, mayAsk), now: Date.now() })
-  const broken = brokenDriver(core, call, resolution) ?? (resolution.ok ? undefined : lacks.fault)
+  const broken =
+    brokenDriver(core, call, resolution) ??
+    (resolution.ok ? undefined : (lacks.fault ?? unknownLogin(resolution, auth)))
   return { resolution, availability, ...(broken === undefined ? {} : { broken }) }
 }
 
@@ -134,16 +147,18 @@ export const foundOf = ({
   version,
   layers,
   module,
+  image,
   builtins,
   install,
 }: Extract<DriverAvailability, { available: true }>): Pick<
   Routed,
-  "program" | "programVersion" | "layers" | "module" | "builtins" | "install"
+  "program" | "programVersion" | "layers" | "module" | "image" | "builtins" | "install"
 > => ({
   ...(program === undefined ? {} : { program }),
   ...(version === undefined ? {} : { programVersion: version }),
   ...(layers === undefined ? {} : { layers }),
   ...(module === undefined ? {} : { module }),
+  ...(image === undefined ? {} : { image }),
   ...(builtins === undefined ? {} : { builtins }),
   ...(install === undefined ? {} : { install }),
 })

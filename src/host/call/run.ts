@@ -61,9 +61,11 @@ export const run = async (
     sealed.tell({ type: "started", attempt: attempts })
     const made = await attempt(core, sealed, { wallMs, earlier: denied, scope: own })
     if (!made.ok) return made
-    homes = [...homes, ...(await keepHome(made.value.exited))]
+    homes = [...homes, ...(await keepHome(made.value.exited, made.value.home))]
     reached = mergeReached(reached, made.value.reached)
-    const judged = withHomes(await judge(core, { ...sealed, attempt: made.value, attempts, homes, reached }))
+    const judged = keepServer(
+      withHomes(await judge(core, { ...sealed, attempt: made.value, attempts, homes, reached })),
+    )
     const again = nextTry(judged, performance.now() - started)
     if (again === undefined) {
       scope.use(own.move())
@@ -81,9 +83,19 @@ const mergeReached = (...lists: readonly (readonly Reached[])[]): readonly Reach
   return Array.from(counts, ([target, count]) => ({ target, count }))
 }
 
+/** A server stays where the call is well, or failed in the server's own words; one whose call was refused does not. */
+const keepServer = (judged: Judged): Judged => {
+  const { verdict, attempt: made } = judged
+  const { kept, ...rest } = made
+  if (kept === undefined || !(verdict.ok || (!made.outcome.ok && verdict.code === made.outcome.code))) return judged
+  kept.keep()
+  return { ...judged, attempt: { ...rest, facts: kept.facts } }
+}
+
 /** The pause before another attempt, or undefined when this one stands. */
 const nextTry = (judged: Judged, elapsedMs: number): number | undefined => {
-  const { verdict, attempt: made, tool, retry, attempts, timeout, command } = judged
+  const { verdict, attempt: made, tool, retry, attempts, timeout, command, nesting } = judged
+  if (nesting?.mayHaveChanged === true) return undefined
   if (verdict.ok || made.outcome.ok || verdict.code !== made.outcome.code) return undefined
   const asked = verdict.details["retry_after_ms"]
   const after = afterFailure({

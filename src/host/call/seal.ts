@@ -13,6 +13,7 @@ import { homeFolder } from "../data/homes.ts"
 import type { DriverKindModule, KindCall } from "../drivers/kind.ts"
 import { kindOf, unserved } from "../drivers/kinds.ts"
 import { sealPaths } from "../drivers/paths.ts"
+import { operationKey } from "../invoke/operation-key.ts"
 import { effectiveRetry } from "../invoke/retry.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import type { CallProfile } from "../types.ts"
@@ -20,8 +21,11 @@ import type { HostCore } from "./core.ts"
 import { unenforceable } from "./sealing/enforceable.ts"
 import { notEnforced } from "./sealing/not-enforced.ts"
 import { sealEnv } from "./sealing/env.ts"
+import { sealFiles } from "./sealing/files.ts"
 import { sealLimits } from "./sealing/limits.ts"
 import { sealSecrets } from "./sealing/secrets.ts"
+import { sealTokens } from "./sealing/tokens.ts"
+import { homeFor } from "./sealing/home.ts"
 import { channelFor, egressOf, policyFor } from "./sealing/network.ts"
 import type { Routed, Sealed, SignedIn, Step } from "./steps.ts"
 
@@ -53,15 +57,28 @@ const profileDigest = (profile: CallProfile, secrets: readonly JsonObject[], egr
   })
 
 /** The call as its driver's kind is asked about it. */
-export const kindCall = ({ tool, driver, route, context, program, layers, module, builtins }: Routed): KindCall => ({
+export const kindCall = ({
+  tool,
+  driver,
+  route,
+  context,
+  program,
+  layers,
+  module,
+  image,
+  builtins,
+  operation,
+}: Routed): KindCall => ({
   tool,
   driver,
   binding: route.binding,
   input: route.mappedInput,
   context,
+  operation: operationKey(operation, driver.key),
   ...(program === undefined ? {} : { program }),
   ...(layers === undefined ? {} : { layers }),
   ...(module === undefined ? {} : { module }),
+  ...(image === undefined ? {} : { image }),
   ...(builtins === undefined ? {} : { builtins }),
 })
 
@@ -84,7 +101,7 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
     driver: { contract },
     route: { implementation },
   } = signedIn
-  const refused = unenforceable(contract)
+  const refused = unenforceable(contract, core.config.backend)
   if (refused !== undefined) return notEnforced({ control: refused.control, message: refused.reason, fix: refused.fix })
   const kind = kindOf(contract)
   if (kind === undefined) {
@@ -99,6 +116,10 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
   const secrets = sealSecrets(signedIn.secrets, entries)
   if (!secrets.ok) return secrets
   const { placeholders, substitutions, facts } = secrets.value
+  // What the host itself asks for has no program that tokens could be kept from.
+  const sealedTokens = needs.executables === undefined ? undefined : sealTokens(core.config, signedIn.driver, entries)
+  if (sealedTokens?.ok === false) return sealedTokens
+  const tokens = sealedTokens?.value
   const given = new Set(signedIn.secrets.map(({ name }) => name))
   const paths = sealPaths(needs.fs, contract.auth?.state.paths ?? [])
   const env =
@@ -112,21 +133,26 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
         )
   const speakers = { tool, driver: contract, implementation }
   const { limits, required, timeout } = sealLimits(speakers, core.config)
-  const home = paths.keep.length === 0 ? undefined : { dir: homeOf(core, signedIn), keep: paths.keep }
+  const exchange = sealFiles(tool, signedIn.call, paths.deny)
+  if (!exchange.ok) return exchange
   const profile: CallProfile = deepFreeze({
     ...(needs.executables === undefined ? {} : { executables: needs.executables }),
     view: { read: paths.read, deny: paths.deny },
     write: paths.write,
-    ...(home === undefined ? {} : { home }),
-    env: needs.executables === undefined ? env.env : { ...env.env, ...placeholders },
+    ...homeFor(core.homes, contract, homeOf(core, signedIn), paths.keep),
+    env: needs.executables === undefined ? env.env : { ...env.env, ...placeholders, ...tokens?.env },
     tty: needs.tty,
     ...(needs.privatePipes === true ? { privatePipes: true } : {}),
+    ...(needs.startsIn === undefined ? {} : { startsIn: needs.startsIn }),
     network,
     limits,
     required,
     files: {},
+    ...(exchange.value === undefined ? {} : { exchange: exchange.value }),
   })
-  const egress = network === "none" ? undefined : policyFor(core, signedIn, entries, substitutions)
+  const policy = network === "none" ? undefined : policyFor(core, signedIn, entries, substitutions)
+  const capture = tokens?.capture
+  const egress = policy === undefined || capture === undefined ? policy : { ...policy, capture }
   return {
     ok: true,
     value: {

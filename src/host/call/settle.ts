@@ -1,15 +1,18 @@
 /**
  * Step 8: commit, hold or discard.
  *
- * Guarantees: exactly one of the three; commit only for a verdict that is ok and no plan, hold only where a person's yes
+ * Guarantees: exactly one of the three; commit only for a verdict that is ok and no plan (or, of a tool that failed, the
+ * output files of its contract alone), hold only where a person's yes
  * is all that is missing and nobody was there to ask. A commit that met a
  * concurrent change or a full disk left the workspace as it was and ends the call; one that was broken off is reported
  * as unknown, never as anything else.
  * Does not: write the receipt; `perform` does, for every way a call can end.
  */
 import type { JsonObject } from "../../manifest/types.ts"
+import { mutatesOutside } from "../access/decide.ts"
 import type { Failure, Success } from "../failure.ts"
 import type { ReportedEffect } from "../types.ts"
+import { notInvited } from "./judging/second-run.ts"
 import type { HoldOutcome, Judged } from "./steps.ts"
 
 interface Settled {
@@ -19,10 +22,10 @@ interface Settled {
   readonly held?: JsonObject
 }
 
-const held = (verdict: Failure, { id, expires }: Extract<HoldOutcome, { ok: true }>): Failure => ({
+const held = ({ tool }: Judged, verdict: Failure, { id, expires }: Extract<HoldOutcome, { ok: true }>): Failure => ({
   ...verdict,
   message: `${verdict.message}; they are held until ${expires}`,
-  hint: `look at it with \`caisson approvals show ${id}\`, then approve or deny it, or run it again with --yes`,
+  hint: `look at it with \`caisson approvals show ${id}\`, then approve or deny it${mutatesOutside(tool).length > 0 ? "" : ", or run it again with --yes"}`,
   details: { ...verdict.details, approval: { id, expires, class: verdict.details["approval"] ?? "on-mutate" } },
 })
 const notHeld = (verdict: Failure, message: string): Failure => ({
@@ -46,13 +49,32 @@ const holdOrDiscard = async (judged: Judged, verdict: Failure, keep: Keep | unde
   }
   const { id, expires, bytes, layer } = outcome
   tell({ type: "held", id, expires })
-  return { end: held(verdict, outcome), effects, held: { id, expires, bytes, layer } }
+  return { end: held(judged, verdict, outcome), effects, held: { id, expires, bytes, layer } }
+}
+
+/** The tool failed, and left files that its contract gives out whatever becomes of it. */
+const keepOutputs = async (judged: Judged, verdict: Failure, kept: readonly string[]): Promise<Settled> => {
+  const { attempt, effects, signal, timeout } = judged
+  const done = await attempt.exited.commit(AbortSignal.any([signal, AbortSignal.timeout(timeout.ms)]), kept)
+  const paths = new Set(kept)
+  const end = (details: JsonObject, message = verdict.message): Failure => ({
+    ...verdict,
+    message,
+    details: { ...verdict.details, ...details },
+  })
+  if (done.ok)
+    return {
+      end: end({ files_kept: [...kept] }, `${verdict.message}; of what it wrote, its output files were kept`),
+      effects: effects.map((effect) => ({ ...effect, committed: paths.has(effect.path) })),
+    }
+  if (done.reason === "unknown") return { end: { ...end({ commit: "unknown" }), retryable: false }, effects }
+  return { end: end({ files_kept: [] }, `${verdict.message}; its output files could not be kept`), effects }
 }
 
 /** Keeps a judged call on disk until a person answers. */
 type Keep = (judged: Judged, answer: Success) => Promise<HoldOutcome>
 
-export const settle = async (judged: Judged, keep?: Keep): Promise<Settled> => {
+const settled = async (judged: Judged, keep: Keep | undefined): Promise<Settled> => {
   const {
     verdict,
     effects,
@@ -61,6 +83,8 @@ export const settle = async (judged: Judged, keep?: Keep): Promise<Settled> => {
     signal,
     timeout,
   } = judged
+  if (!verdict.ok && judged.keptFiles !== undefined && !signal.aborted)
+    return keepOutputs(judged, verdict, judged.keptFiles)
   if (!verdict.ok) return holdOrDiscard(judged, verdict, plan ? undefined : keep)
   if (plan) {
     await exited.discard()
@@ -104,4 +128,9 @@ export const settle = async (judged: Judged, keep?: Keep): Promise<Settled> => {
     },
     effects,
   }
+}
+
+export const settle = async (judged: Judged, keep?: Keep): Promise<Settled> => {
+  const done = await settled(judged, keep)
+  return { ...done, end: notInvited(judged, done.end) }
 }

@@ -4,29 +4,38 @@
  */
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { ActionContract, JsonObject, RetryRule, ToolContract } from "../../manifest/types.ts"
-import type { Captured, CommitResult, Denial, Ending, ExitedSandbox } from "../../sandbox/backend.ts"
+import type { Captured, Denial, Ending, ExitedSandbox } from "../../sandbox/backend.ts"
 import type { Effect } from "../../sandbox/effects/types.ts"
-import type { OpenFolder } from "../../sandbox/folder.ts"
+import type { FolderIdentity, OpenFolder } from "../../sandbox/folder.ts"
 import type { Caller } from "../access/caller.ts"
 import type { Approval } from "../access/decide.ts"
 import type { AccessRecord } from "../access/grants.ts"
 import type { EffectiveTimeout } from "../invoke/retry.ts"
 import type { Failure, Success } from "../failure.ts"
 import type { DriverKindModule, Elicit, KindCommand } from "../drivers/kind.ts"
-import type { Program } from "../drivers/program.ts"
+import type { Program } from "../drivers/program/program.ts"
 import type { FoundFunctions } from "../drivers/found-functions.ts"
 import type { FoundModule } from "../drivers/runner/found-module.ts"
 import type { SealedSecrets } from "./sealing/secrets.ts"
 import type { BoundSecret } from "../secrets/bind.ts"
+import type { HomeKept, OpenedHome } from "../homes/sealed-homes.ts"
 import type { FrozenLayer, InstallSpec } from "../install/types.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import type { Reached } from "./core.ts"
 import type { Tell } from "../events.ts"
 import type { Resolution } from "../resolver/types.ts"
-import type { CallOptions, CallProfile, CallRequest, ReportedEffect } from "../types.ts"
+import type { ImageProgram } from "../../sandbox/backend.ts"
+import type { CallOptions, CallProfile, CallRequest, Envelope, ReportedEffect } from "../types.ts"
 import type { KeptPath } from "./admission/workspace.ts"
 
 export type Step<T> = { readonly ok: true; readonly value: T } | Failure
+
+export interface Waits {
+  /** on the clock of `performance.now` */
+  readonly until: number
+  /** undefined: the time is over, or the call was cancelled */
+  readonly turn: (workspace: FolderIdentity) => Promise<Disposable | undefined>
+}
 
 export interface Requested {
   /** ULID */
@@ -37,14 +46,56 @@ export interface Requested {
   readonly approved: boolean
   /** why what was given as input or context is no JSON */
   readonly unreadable?: string
+  /** the folder of a call that names none, for tools that change nothing in it; absent: the one that this process is in */
+  readonly empty?: string
   /** the caller's own signal, or the host closing */
   readonly signal: AbortSignal
   /** what happens, told to whoever observes the call */
   readonly tell: Tell
+  /** it waits for its workspace; absent: it fails where others change that */
+  readonly wait?: Waits
   /** how a person can be asked, where one can */
   readonly ask?: NonNullable<CallOptions["approve"]>
+  /** hears what a plan would change */
+  readonly onChanges?: NonNullable<CallOptions["onChanges"]>
   /** how a person can be asked for what a tool wants to know */
   readonly elicit?: Elicit
+  /** what it is known by to whoever carries it out; the same for whoever asks again with its key */
+  readonly operation: string
+  /** absent: no program of another call asked for it */
+  readonly within?: Within
+  /** absent: what runs has nobody to ask for further calls */
+  readonly nesting?: Nesting
+}
+
+/** Of a call that another one's program asked for. */
+export interface Within {
+  /** the call that asked */
+  readonly parent: string
+  readonly depth: number
+  /** shared by the whole tree */
+  readonly left: { calls: number }
+  /** It may have changed what no layer holds. */
+  changed(): void
+}
+
+/** Further calls, for the program of this one. */
+export interface Nesting {
+  /** 0: nobody's program asked for this call */
+  readonly depth: number
+  readonly left: { calls: number }
+  /** for the receipt */
+  readonly made: NestedCall[]
+  /** one of them may have changed what no layer holds: the call is not run a second time */
+  mayHaveChanged: boolean
+  make(requested: Omit<Requested, "tell" | "nesting">): Promise<Envelope>
+}
+interface NestedCall {
+  readonly tool: string
+  readonly call: string
+  readonly ok: boolean
+  readonly verdict: string
+  readonly receipt: string
 }
 
 export interface Admitted extends Requested {
@@ -65,6 +116,7 @@ export interface Admitted extends Requested {
   readonly folder: OpenFolder
   /** what in the workspace is the host's while it runs */
   readonly kept: readonly KeptPath[]
+  /** whose logins, homes and secrets: the caller's user, with its tenant where that is another's */
   readonly user: string
   readonly plan: boolean
 }
@@ -91,6 +143,7 @@ export interface Routed extends Authorized {
   /** the module whose functions its kind calls */
   readonly module?: FoundModule
   /** functions of the program that embeds this host */
+  readonly image?: ImageProgram
   readonly builtins?: FoundFunctions
   /** frozen packages that its kind runs from */
   readonly layers?: readonly FrozenLayer[]
@@ -102,6 +155,8 @@ export interface Routed extends Authorized {
 
 export interface SignedIn extends Routed {
   readonly authState: "not-needed" | "authed"
+  /** of the tokens that it runs with; absent: it needs none */
+  readonly freshness?: number
   /** what of the vault this call was given */
   readonly secrets: readonly BoundSecret[]
 }
@@ -138,11 +193,19 @@ export interface Attempt {
   /** declared hosts that it was let through to */
   readonly reached: readonly Reached[]
   readonly outcome: Success | Failure
+  /** the home that it was handed, where that is kept encrypted */
+  readonly home?: OpenedHome
+  /** the server still runs; unless it is kept, it ends with the attempt */
+  readonly kept?: {
+    /** what the receipt says where it is */
+    readonly facts: JsonObject
+    keep(): void
+  }
 }
 /** What became of the driver's own state after one attempt: it settles apart from the call's effects. */
 export interface HomeOutcome {
   readonly effects: readonly Effect[]
-  readonly result: CommitResult
+  readonly result: HomeKept
 }
 export interface Ran extends Sealed {
   readonly attempt: Attempt
@@ -156,6 +219,8 @@ export interface Ran extends Sealed {
 export interface Judged extends Ran {
   readonly effects: readonly ReportedEffect[]
   readonly verdict: Success | Failure
+  /** of a tool that failed: paths that its contract gives out as files, which are committed all the same */
+  readonly keptFiles?: readonly string[]
   /** what the verdict becomes once a person approves the effects */
   readonly ifApproved?: Success
 }

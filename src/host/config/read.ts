@@ -9,7 +9,11 @@ import { parseMutates } from "../../manifest/values/mutates.ts"
 import type { Diagnostic } from "../../manifest/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
 import { type BudgetSettings, budgetsOf, servicesOf } from "./egress-settings.ts"
+import { type LoginSettings, loginsOf, type McpLoginSettings, mcpLoginsOf } from "./login-settings.ts"
+import { type ServeSettings, serveOf } from "./serve-settings.ts"
 import { readSettings } from "./settings.ts"
+import { type StoreSettings, storeOf } from "./store-settings.ts"
+import { type VaultSettings, vaultOf } from "./vault-settings.ts"
 import { defaultConfig, type OperatorConfig } from "./types.ts"
 import { cidr, egressEntry, isServiceName, parseEach, parseMap, pathFrom, webAddress } from "./values.ts"
 
@@ -61,14 +65,25 @@ interface Settings {
   readonly install?: {
     readonly npm_registry?: string
     readonly pip_index?: string
+    readonly cargo_registry?: string
+    readonly go_proxy?: string
+    readonly apt_sources?: string
     readonly hosts?: readonly string[]
     readonly on_demand?: boolean
+    readonly without_hash?: OperatorConfig["install"]["withoutHash"]
+    readonly prefer?: OperatorConfig["install"]["prefer"]
+    readonly stall_ms?: number
     readonly disk_mb?: number
     readonly wall_ms?: number
   }
-  readonly interpreters?: { readonly node?: string; readonly python?: string }
+  readonly interpreters?: OperatorConfig["interpreters"]
   readonly builtin_hosts?: readonly string[]
   readonly read_only_http?: OperatorConfig["readOnlyHttp"]
+  readonly serve?: ServeSettings
+  readonly vault?: VaultSettings
+  readonly store?: StoreSettings
+  readonly logins?: Readonly<Record<string, LoginSettings>>
+  readonly mcp_logins?: McpLoginSettings
   readonly ceiling?: {
     readonly risk_level?: number
     readonly mutates?: readonly string[]
@@ -127,20 +142,40 @@ const egressOf = (written: NonNullable<Settings["egress"]>, report: Report): Ope
   })
 }
 
-const installOf = (written: NonNullable<Settings["install"]>, report: Report): OperatorConfig["install"] => {
+const ADDRESSES = ["npm_registry", "pip_index", "cargo_registry", "go_proxy"] as const
+
+const installOf = (
+  written: NonNullable<Settings["install"]>,
+  path: ReturnType<typeof pathFrom>,
+  report: Report,
+): OperatorConfig["install"] => {
   const { install } = defaultConfig
-  const { npm_registry: npm, pip_index: pip, hosts, on_demand: onDemand, disk_mb: disk, wall_ms: wallMs } = written
-  const addresses = parseMap(
-    { ...(npm === undefined ? {} : { npm_registry: npm }), ...(pip === undefined ? {} : { pip_index: pip }) },
-    webAddress,
+  const { hosts, on_demand: onDemand, disk_mb: disk, wall_ms: wallMs, apt_sources: apt, go_proxy: go } = written
+  const goFolder = go?.startsWith("file://") === true ? go.slice("file://".length) : undefined
+  const named = ADDRESSES.filter((name) => name !== "go_proxy" || goFolder === undefined).flatMap((name) =>
+    written[name] === undefined ? [] : [[name, written[name]] as const],
+  )
+  const addresses = parseMap(Object.fromEntries(named), webAddress, "install", report)
+  const paths = parseMap(
+    { ...(apt === undefined ? {} : { apt_sources: apt }), ...(goFolder === undefined ? {} : { go_proxy: goFolder }) },
+    path,
     "install",
     report,
   )
   return Object.freeze({
     npmRegistry: addresses["npm_registry"] ?? install.npmRegistry,
     pipIndex: addresses["pip_index"] ?? install.pipIndex,
+    cargoRegistry: addresses["cargo_registry"] ?? install.cargoRegistry,
+    goProxy:
+      paths["go_proxy"] === undefined
+        ? (addresses["go_proxy"] ?? install.goProxy)
+        : Object.freeze({ folder: paths["go_proxy"] }),
+    ...(paths["apt_sources"] === undefined ? {} : { aptSources: paths["apt_sources"] }),
     hosts: hosts === undefined ? install.hosts : parseEach(hosts, egressEntry, "install.hosts", report),
     onDemand: onDemand ?? install.onDemand,
+    withoutHash: written.without_hash ?? install.withoutHash,
+    prefer: written.prefer ?? install.prefer,
+    stallMs: written.stall_ms ?? install.stallMs,
     diskBytes: disk === undefined ? install.diskBytes : disk * MiB,
     wallMs: wallMs ?? install.wallMs,
   })
@@ -165,11 +200,16 @@ const configOf = (written: Settings, file: string, folder: string, report: Repor
     regionAllowsGlobal: written.region_allows_global ?? defaultConfig.regionAllowsGlobal,
     approvals: approvalsOf(approvals ?? {}),
     ...(env === undefined ? {} : { env: Object.freeze(env) }),
-    install: installOf(written.install ?? {}, report),
+    install: installOf(written.install ?? {}, path, report),
     interpreters: parseMap({ ...written.interpreters }, path, "interpreters", report),
     builtinHosts: Object.freeze(written.builtin_hosts ?? defaultConfig.builtinHosts),
     readOnlyHttp: written.read_only_http ?? defaultConfig.readOnlyHttp,
+    serve: serveOf(written.serve ?? {}, path, report),
     ceiling: ceilingOf(written.ceiling ?? {}, report),
+    ...vaultOf(written.vault, path, report),
+    ...storeOf(written.store, path, report),
+    logins: loginsOf(written.logins ?? {}, report),
+    mcpLogins: mcpLoginsOf(written.mcp_logins ?? {}, report),
   })
 }
 

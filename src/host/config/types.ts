@@ -3,6 +3,29 @@ import type { EgressEntry } from "../../manifest/values/egress-entry.ts"
 import type { EgressBudgets, EgressServices } from "../../egress-proxy/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
 import { hostLimits, installLimits } from "../limits.ts"
+import type { McpLogins, OAuthSettings } from "./oauth-types.ts"
+import type { StoreConfig } from "./store-settings.ts"
+import { defaultServe, type ServeConfig } from "./serve-settings.ts"
+
+/** A key-value engine, version 2, of a HashiCorp-compatible server. */
+export interface KvSettings {
+  /** https, or http to a loopback address */
+  readonly address: string
+  /** where the engine is mounted, and the folder in it that is this host's */
+  readonly mount: string
+  readonly prefix: string
+  readonly namespace?: string
+  /** absolute paths */
+  readonly caFile?: string
+  readonly auth:
+    | { readonly by: "token"; readonly tokenFile: string }
+    | {
+        readonly by: "app-role"
+        readonly mount: string
+        readonly roleIdFile: string
+        readonly secretIdFile: string
+      }
+}
 
 export interface OperatorConfig {
   /** where it was read from; absent: no file, all defaults */
@@ -56,19 +79,46 @@ export interface OperatorConfig {
     /** http or https; without TLS only because the operator wrote so */
     readonly npmRegistry: string
     readonly pipIndex: string
+    /** a sparse index */
+    readonly cargoRegistry: string
+    /** http, https, or a folder of this machine by its absolute path */
+    readonly goProxy: string | { readonly folder: string }
+    /** a file of apt's sources to be used instead of this machine's own, absolute */
+    readonly aptSources?: string
     /** further hosts that those serve packages from */
     readonly hosts: readonly EgressEntry[]
     /** install at the first call; default: only when asked to (`caisson install`) */
     readonly onDemand: boolean
+    /** may `curl` and `download` take what no hash in the manifest vouches for? */
+    readonly withoutHash: "refuse" | "allow"
+    /** what is taken where a driver names both: a program that this machine has, or its frozen layer */
+    readonly prefer: "system" | "layer"
+    /** how long a download may be silent */
+    readonly stallMs: number
     /** what one build may write, and how long it may take */
     readonly diskBytes: number
     readonly wallMs: number
   }
-  /** absolute paths; absent: the host's own Node, and the system's Python */
-  readonly interpreters: { readonly node?: string; readonly python?: string }
+  /** absolute paths; absent: the host's own Node, and the system's Python, cargo and go */
+  readonly interpreters: {
+    readonly node?: string
+    readonly python?: string
+    readonly cargo?: string
+    readonly go?: string
+  }
   /** further names of this host, which drivers of kind builtin may give as `host_id` */
   readonly builtinHosts: readonly string[]
   readonly readOnlyHttp: "enforce" | "report" | "off"
+  /** the daemon */
+  readonly serve: ServeConfig
+  /** by the driver's `id` or `id@major`: how its users log in, where the host does that itself */
+  readonly logins: Readonly<Record<string, OAuthSettings>>
+  /** of MCP servers that run elsewhere and say themselves where their tokens come from */
+  readonly mcpLogins: McpLogins
+  /** where secrets are kept; absent: in a file of the data folder */
+  readonly vault?: KvSettings
+  /** where what outlives a process is remembered; absent: in a file of the data folder */
+  readonly store?: StoreConfig
   /** what no tool, driver or action is registered beyond; a part that is absent is not bounded */
   readonly ceiling: {
     readonly riskLevel?: number
@@ -99,13 +149,21 @@ export const defaultConfig: OperatorConfig = Object.freeze({
   install: Object.freeze({
     npmRegistry: "https://registry.npmjs.org/",
     pipIndex: "https://pypi.org/simple/",
+    cargoRegistry: "https://index.crates.io/",
+    goProxy: "https://proxy.golang.org/",
     hosts: Object.freeze([]),
     onDemand: false,
+    withoutHash: "refuse",
+    prefer: "system",
+    stallMs: installLimits.stallMs.value,
     diskBytes: installLimits.diskBytes.value,
     wallMs: installLimits.wallMs.value,
   }),
   interpreters: Object.freeze({}),
   builtinHosts: Object.freeze([]),
   readOnlyHttp: "report",
+  serve: defaultServe,
+  logins: Object.freeze({}),
+  mcpLogins: Object.freeze({ register: false }),
   ceiling: Object.freeze({}),
 })

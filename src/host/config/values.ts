@@ -41,8 +41,8 @@ export const parseMap = <T>(
 }
 
 export const pathFrom =
-  (folder: string): Parse<string> =>
-  (value) =>
+  (folder: string) =>
+  (value: string): string =>
     isAbsolute(value) ? value : resolve(folder, value)
 
 export const egressEntry: Parse<EgressEntry> = (value) => {

@@ -15,7 +15,8 @@ interface HomeOwner {
   readonly driver: string
   /** the driver's manifest */
   readonly file: string
-  readonly workspace: FolderIdentity
+  /** the folder, or the id that it was issued */
+  readonly workspace: FolderIdentity | string
   readonly user: string
 }
 
@@ -27,6 +28,7 @@ export const originOf = (catalogue: string, file: string): readonly ["catalogue"
 }
 
 export const homeFolder = (data: string, catalogue: string, { driver, file, workspace, user }: HomeOwner): string => {
-  const owner = [originOf(catalogue, file), driver, workspaceId(data, workspace), user]
+  const id = typeof workspace === "string" ? workspace : workspaceId(data, workspace)
+  const owner = [originOf(catalogue, file), driver, id, user]
   return join(homesFolder(data), createHash("sha256").update(JSON.stringify(owner)).digest("hex").slice(0, 32))
 }

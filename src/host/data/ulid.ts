@@ -7,6 +7,8 @@
 import { randomBytes } from "node:crypto"
 
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+/** The last moment that a date can tell. */
+const MAX_TIME = 8.64e15
 const RANDOM_BITS = 80n
 const RANDOM_END = 1n << RANDOM_BITS
 
@@ -14,6 +16,13 @@ const encode = (value: bigint, length: number): string => {
   let text = ""
   for (let left = value, i = 0; i < length; i += 1, left >>= 5n) text = ALPHABET[Number(left & 31n)] + text
   return text
+}
+
+/** When an id was made, in milliseconds since the epoch; 0 for what is none. */
+export const timeOfUlid = (id: string): number => {
+  const digits = Array.from(id.slice(0, 10), (char) => ALPHABET.indexOf(char))
+  const time = digits.includes(-1) || digits.length < 10 ? 0 : digits.reduce((sum, digit) => sum * 32 + digit, 0)
+  return time <= MAX_TIME ? time : 0
 }
 
 export const createUlids = (

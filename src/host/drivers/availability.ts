@@ -8,19 +8,21 @@
 import type { DriverContract } from "../../manifest/types.ts"
 import type { Installs } from "../install/installs.ts"
 import type { ReasonCode } from "../reasons.ts"
-import type { Binding, DriverAvailability, Surroundings, Talk } from "./kind.ts"
+import type { AskImage, Binding, DriverAvailability, Surroundings, Talk } from "./kind.ts"
 import { kindOf, unserved } from "./kinds.ts"
-import { type Machine, unmetRequirement } from "./machine.ts"
-import { systemFolders } from "./program.ts"
-import { createVersionChecks, type VersionCheckOptions } from "./version-check.ts"
+import { type Machine, unmetRequirement } from "./program/machine.ts"
+import { systemFolders } from "./program/program.ts"
+import { createVersionChecks, type VersionCheckOptions } from "./program/version-check.ts"
 
 export interface AvailabilityOptions extends Omit<VersionCheckOptions, "folders"> {
   readonly machine: Machine
   readonly installs: Installs
   readonly mayInstall?: boolean
+  readonly prefer?: Surroundings["prefer"]
   readonly runInModule: Surroundings["runInModule"]
   readonly interpreters?: Surroundings["interpreters"]
   readonly talk: Talk
+  readonly imageProgram?: AskImage
   readonly builtins?: Surroundings["builtins"]
   readonly builtinHosts?: Surroundings["builtinHosts"]
   readonly folders?: readonly string[]
@@ -37,6 +39,9 @@ interface Candidate {
   readonly refusal?: { readonly code: ReasonCode; readonly reason: string; readonly fix: string }
 }
 
+const noImages: AskImage = () =>
+  Promise.resolve({ ok: false, message: "this host's backend has no images", fix: "use `--backend docker`" })
+
 interface AvailabilityChecker {
   of(driver: Candidate): Promise<DriverAvailability>
 }
@@ -45,9 +50,11 @@ export const createAvailability = ({
   machine,
   installs,
   mayInstall = false,
+  prefer = "system",
   runInModule,
   interpreters = {},
   talk,
+  imageProgram = noImages,
   builtins = new Map(),
   builtinHosts = [],
   folders = systemFolders,
@@ -57,9 +64,11 @@ export const createAvailability = ({
     folders,
     installs,
     mayInstall,
+    prefer,
     runInModule,
     interpreters,
     talk,
+    imageProgram,
     builtins,
     builtinHosts,
     versions: createVersionChecks({ ...checks, folders }),

@@ -22,14 +22,16 @@ export const identityOf = ({ body }: DriverContract): readonly unknown[] => {
   }
 }
 
-/** What a builtin sees and writes that says nothing of it; its contracts bound the rest. */
+/** What a builtin or a server sees and writes that says nothing of it; its contracts bound the rest. */
 const EVERYTHING = { read: ["**"], write: ["**"], deny: [] }
 
 const sandboxOf = ({ body }: DriverContract): CliSandbox | undefined => {
   if (body.kind === "cli") return body.cli.sandbox
-  if (body.kind !== "builtin") return undefined
+  if (body.kind === "mcp" && body.mcp.server.kind === "remote") return undefined
+  if (body.kind === "mcp" && body.mcp.sandbox !== undefined) return body.mcp.sandbox
+  if (body.kind !== "builtin" && body.kind !== "mcp") return undefined
   return {
-    fs: body.builtin.fs ?? EVERYTHING,
+    fs: (body.kind === "builtin" ? body.builtin.fs : undefined) ?? EVERYTHING,
     exec: { allow: false, spawn: [] },
     env: { pass: [], set: {} },
     tty: { required: false },
@@ -45,3 +47,9 @@ export const reachFor = (
   const egress = (cli?.egress ?? driver.egress).map((each) => each.text)
   return sandbox === undefined ? { egress } : { egress, sandbox }
 }
+
+const NOTHING: CliSandbox["fs"] = { read: [], write: [], deny: [] }
+
+/** The paths that its own kind declares, for what is run in its home outside a call. */
+export const declaredPaths = ({ body }: DriverContract): CliSandbox["fs"] =>
+  body.kind === "cli" ? body.cli.sandbox.fs : NOTHING

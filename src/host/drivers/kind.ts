@@ -13,13 +13,15 @@ import type {
   Diagnostic,
   DriverContract,
   DriverKind,
+  HttpSpec,
   Implementation,
   JsonObject,
+  JsonValue,
   OutputFormat,
   ToolContract,
 } from "../../manifest/types.ts"
 import type { Dialled, HostedDial } from "../../egress-proxy/serve/hosted.ts"
-import type { Captured, Executables } from "../../sandbox/backend.ts"
+import type { Captured, Executables, ImageProgram, ImageQuestion, Unavailable } from "../../sandbox/backend.ts"
 import type { HostedFiles } from "../../sandbox/layers/hosted/layer.ts"
 import type { Readable, Writable } from "node:stream"
 import type { OperatorConfig } from "../config/types.ts"
@@ -27,14 +29,15 @@ import type { Tell } from "../events.ts"
 import type { Failure, Success } from "../failure.ts"
 import type { Installs } from "../install/installs.ts"
 import type { FrozenLayer, InstallSpec } from "../install/types.ts"
+import type { ProtectedResource } from "./resource.ts"
 import type { Availability, CallOptions } from "../types.ts"
 import type { CliProgram } from "./cli/bind.ts"
-import type { Program } from "./program.ts"
+import type { Program } from "./program/program.ts"
 import type { BuiltinFunctions } from "./embedded/functions.ts"
 import type { FoundFunctions } from "./found-functions.ts"
 import type { FoundModule } from "./runner/found-module.ts"
 import type { RunInModule } from "./runner/run-in-module.ts"
-import type { VersionChecks, VersionStore } from "./version-check.ts"
+import type { VersionChecks, VersionStore } from "./program/version-check.ts"
 
 /** One `implements[]` entry that holds against one registered contract, compiled by its kind. */
 export interface Binding {
@@ -55,6 +58,8 @@ export type DriverAvailability =
       readonly program?: Program
       /** the module whose functions it calls, and what runs it */
       readonly module?: FoundModule
+      /** what the image starts that it runs from */
+      readonly image?: ImageProgram
       /** functions of the host, or of the program that embeds it, by tool */
       readonly builtins?: FoundFunctions
       /** packages that it runs from, for its kind to mount */
@@ -70,6 +75,8 @@ export interface Surroundings {
   readonly versions: VersionChecks
   /** packages, installed and frozen */
   readonly installs: Installs
+  /** which is taken where a program is on this machine and in a driver's layer */
+  readonly prefer: OperatorConfig["install"]["prefer"]
   /** the operator lets a call install what its driver needs */
   readonly mayInstall: boolean
   /** a function of a module, without network, secrets or workspace */
@@ -80,6 +87,7 @@ export interface Surroundings {
   /** further names of this host, by the operator */
   readonly builtinHosts: OperatorConfig["builtinHosts"]
   readonly talk: Talk
+  readonly imageProgram: AskImage
   /** short words that outlive the process, by hex digests of what they were found for */
   readonly remembered?: VersionStore
 }
@@ -90,8 +98,21 @@ export interface TalkRequest extends Pick<ConversationCommand, "argv" | "convers
   readonly executables: Executables
   /** variables that the driver sets */
   readonly env: Readonly<Record<string, string>>
+  /** absent: in its empty workspace */
+  readonly startsIn?: string
 }
+/** What an image starts, by the backend that runs calls; the failure says where that has none, or not this one. */
+export type AskImage = (
+  question: ImageQuestion,
+) => Promise<{ readonly ok: true; readonly value: ImageProgram } | Pick<Unavailable, "ok" | "message" | "fix">>
 export type Talk = (request: TalkRequest) => Promise<Success | Failure>
+
+/** Which of a driver's packages are asked for. */
+export interface WantedPackages {
+  readonly prefer: OperatorConfig["install"]["prefer"]
+  /** also where the program is on this machine, or comes along */
+  readonly atHandToo?: boolean
+}
 
 /** What a driver declares and this host has no control for. */
 export interface Unenforceable {
@@ -108,10 +129,13 @@ export interface KindCall {
   /** valid against the contract, under the driver's names (C-34) */
   readonly input: JsonObject
   readonly context: JsonObject
+  /** what the other side knows the call by: the same in all of its attempts, and for whoever asks again with its key */
+  readonly operation: string
   /** what `available` found; absent: the kind runs none of its own */
   readonly program?: Program
   readonly layers?: readonly FrozenLayer[]
   readonly module?: FoundModule
+  readonly image?: ImageProgram
   readonly builtins?: FoundFunctions
 }
 
@@ -123,6 +147,8 @@ export interface Needs {
   readonly env: CliSandbox["env"]
   readonly egress: readonly EgressEntry[]
   readonly tty: boolean
+  /** where the program is started; absent: in the workspace */
+  readonly startsIn?: string
   /** descriptors 3 and 4, for a protocol that leaves the tool's own streams alone */
   readonly privatePipes?: boolean
   readonly notes: readonly string[]
@@ -154,6 +180,28 @@ export interface ConversationCommand {
    * the program is ended. A program that is gone ends its streams, and this must then answer too.
    */
   converse(session: Session): Promise<Success | Failure>
+  /** the program may be kept for the next call of the same driver, workspace and user; absent: it ends with its call */
+  readonly keeps?: Keeps
+}
+
+/** How a program is talked with that outlives its call. */
+export interface Keeps {
+  /** Once, for a program that was just started. */
+  open(streams: Required<Pick<Session, "stdin" | "stdout">>): Promise<KeptTalk>
+  /** One call over a talk that `open` of the same driver made. */
+  converse(talk: KeptTalk, session: Omit<Session, "stdin" | "stdout" | "pipes">): Promise<KeptAnswer>
+}
+
+/** What a kind knows of a program that is kept. Between calls whatever the program says is heard by nobody. */
+export type KeptTalk = AsyncDisposable
+
+export interface KeptAnswer {
+  readonly answer: Success | Failure
+  /**
+   * `answered`: what was asked has its answer, and the program can be asked again; `unasked`: it could not be talked with,
+   * and nothing was asked of it; `unknown`: all else, after which it is of no more use
+   */
+  readonly left: "answered" | "unasked" | "unknown"
 }
 
 /** A program that runs, as far as a conversation may use it. Whatever it says is a stranger's word. */
@@ -168,12 +216,35 @@ export interface Session {
   readonly review: Review
   /** absent: nobody is there to be asked */
   readonly elicit?: Elicit
+  /** absent: it may ask for no further call */
+  readonly callTool?: CallTool
 }
+
+/** Another tool, as a program asks for it: a stranger's word. */
+export interface AskedTool {
+  readonly tool: JsonValue
+  readonly input: JsonValue
+}
+export type ToolAnswer =
+  | { readonly ok: true; readonly value: JsonValue }
+  | {
+      readonly ok: false
+      readonly error: {
+        readonly code: string
+        readonly class: string
+        readonly message: string
+        readonly retryable: boolean
+      }
+    }
+/** Never rejects for what a call can end with. `signal`: nobody waits for the answer any longer. */
+export type CallTool = (asked: AskedTool, signal: AbortSignal) => Promise<ToolAnswer>
 
 export interface HostedCommand {
   readonly run: "hosted"
   /** what stands for a command line where one is shown; never a secret */
   readonly shown: readonly string[]
+  /** what acts is on this machine and may be handed files: `Desk.filesAt` */
+  readonly takesFiles?: boolean
   /** a second attempt does no harm, whatever the contract says: the other side knows it by its key */
   readonly repeatable?: boolean
   /**
@@ -194,12 +265,23 @@ export interface Desk {
   /** absent: nobody is there to be asked */
   readonly elicit?: Elicit
   readonly outlet: Outlet
+  readonly pace: Pace
   /** The value of a secret that the driver names, to be sent to this host now; undefined where there is none for it. */
   secret(name: string, host: string): Promise<string | undefined>
   /** the workspace, through the call's view; what is written lies in a layer that is judged and committed as always */
   readonly layer: HostedFiles
+  /** folder of this machine with the contract's files, where it has any */
+  readonly filesAt?: string
   /** What the receipt says of this attempt, beside what it says of each: words and numbers of ours, never a value. */
   note(facts: JsonObject): void
+}
+
+/** Requests one after the other, as the driver declares or the other side asks; shared by all calls that it is one of. */
+export interface Pace {
+  /** Waits for this request's turn. A failure: it would take too long, and nothing may be sent. */
+  turn(rate: HttpSpec["rateLimit"]): Promise<Failure | undefined>
+  /** The other side asked to be left alone; later calls hear of it. */
+  leaveAlone(ms: number): Promise<void>
 }
 
 /** The one way out: whatever is asked of it is decided, dialled, counted and recorded as a sandbox's dial is. */
@@ -231,14 +313,22 @@ export interface DriverKindModule {
   readonly kind: DriverKind
   /** are the packages that a runner needs installed beside its own? */
   readonly takesPackages?: boolean
+  /** may it run on the root of an image that its runner names? */
+  readonly takesImage?: boolean
+  /** the image that its program comes from, which is no runner's */
+  image?(driver: DriverContract): string | undefined
   /** may its code bring transforms that this host does not know? */
   readonly bringsTransforms: boolean
   bind(driver: DriverContract, index: number, tool: ToolContract, implementation: Implementation): BoundEntry
+  /** can what it runs reach files of this machine? absent: it can */
+  reachesFiles?(driver: DriverContract): boolean
   /** the address that the driver talks to, for those that talk to one */
   service?(driver: DriverContract): string | undefined
+  /** what takes tokens and says where they come from, for those that talk to such a service */
+  resource?(driver: DriverContract): ProtectedResource | undefined
   unenforceable(driver: DriverContract): Unenforceable | undefined
   /** packages that must be installed before it can serve; absent: it needs none */
-  packages?(driver: DriverContract): readonly InstallSpec[]
+  packages?(driver: DriverContract, wanted: WantedPackages): readonly InstallSpec[]
   available(driver: DriverContract, here: Surroundings, bindings: readonly Binding[]): Promise<DriverAvailability>
   needs(call: KindCall, findProgram: (name: string) => Program | undefined): Answer<Needs>
   command(call: KindCall): Answer<KindCommand>

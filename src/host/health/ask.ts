@@ -10,6 +10,7 @@ import { isIP } from "node:net"
 import { connect as tlsConnect } from "node:tls"
 import type { Duplex } from "node:stream"
 import type { HttpProbe } from "../../manifest/types.ts"
+import { portOf } from "../../manifest/values/address.ts"
 import type { Dialled, HostedDial } from "../../egress-proxy/serve/hosted.ts"
 
 /** What leads to a driver's declared hosts, and nowhere else. */
@@ -20,7 +21,6 @@ export interface Outlet {
 type Asked = { readonly ok: true; readonly status: number } | { readonly ok: false; readonly reason: string }
 
 const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, "")
-const portOf = ({ port, protocol }: URL): number => (port === "" ? (protocol === "https:" ? 443 : 80) : Number(port))
 
 const secure = (connection: Duplex, url: URL): Duplex => {
   const host = hostOf(url)

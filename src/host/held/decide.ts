@@ -193,7 +193,7 @@ const refuse = async (
 ): Promise<Envelope> => {
   const envelope = envelopeOf(held, id, failure)
   try {
-    const answer = { call: id, held, answer: decision, by: caller.actor, error: callErrorOf(failure) }
+    const answer = { call: id, held, answer: decision, by: caller, error: callErrorOf(failure) }
     const event = await log.append(refusedDraft(answer))
     return { ...envelope, receipt: `sha256:${event?.hash ?? ""}` }
   } catch {
@@ -254,8 +254,7 @@ export const decide = async (
   try {
     const asked = { id, decision, caller }
     const found = await (await context.store()).held(id)
-    if (found === undefined || !maySee(caller, factsOf(found)))
-      return await refuse(context, asked, undefined, noSuchCall(id))
+    if (found === undefined || !maySee(caller, found)) return await refuse(context, asked, undefined, noSuchCall(id))
     // Before the lock is taken: who may not decide is in nobody's way who does.
     const barred = mayDecide(context.core, caller, factsOf(found), decision === "approve")
     if (barred !== undefined) return await refuse(context, asked, found, barred)
@@ -265,6 +264,7 @@ export const decide = async (
       : await decideLocked(context, id, decision, caller, cancel)
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
-    return envelopeOf(undefined, id, fail("internal", error.message, { hint: error.fix }))
+    const again = error.kind === "busy" || error.kind === "unreachable" || error.kind === "full"
+    return envelopeOf(undefined, id, fail("internal", error.message, { hint: error.fix, retryable: again }))
   }
 }

@@ -1,26 +1,33 @@
 /**
  * Whom a held call is shown to, and whose answer counts.
  *
- * Guarantees: pure but for the clock that grants run out by. Who may not see a held call gets the answer for one that is
+ * Guarantees: pure but for the clock that grants run out by. Nobody of another tenant sees one, whatever their names and
+ * roles. Who may not see a held call gets the answer for one that is
  * not there. A yes counts from who made the call where that may approve, from an approver otherwise, and where a rule names
  * its signers only from one of them. Who made it is who was authenticated: nobody approves their own call by another user's
  * name. What a rule denies by now, or a grant no longer covers, is not committed, whoever says yes. A tool that is not
  * registered here any more can only be decided where no rule spoke of it and there are no grants to hold it against.
  */
 import { mayApprove, mayUse } from "../access/decide.ts"
-import { type Caller, isAllowedFolder, isOperator, mayActForUser } from "../access/caller.ts"
+import { type Caller, isAllowedFolder, isOperator, mayActForUser, tenantOf } from "../access/caller.ts"
 import { accessPolicyOf } from "../access/policy.ts"
 import type { HostCore } from "../call/core.ts"
 import { actionOf } from "../call/admission/find-tool.ts"
 import type { Failure } from "../failure.ts"
-import { type HeldFacts, toolName, unknownFacts } from "./facts.ts"
+import type { HeldCall } from "../store/store.ts"
+import { factsOf, type HeldFacts, toolName, unknownFacts } from "./facts.ts"
 
-export const maySee = (caller: Caller, facts: HeldFacts): boolean =>
-  isOperator(caller) ||
-  (facts !== unknownFacts &&
-    mayActForUser(caller) &&
-    (facts.user === caller.user || caller.roles.includes("approver")) &&
-    isAllowedFolder(facts.folder.path, caller.workspaces))
+export const maySee = (caller: Caller, held: HeldCall): boolean => {
+  if (held.tenant !== tenantOf(caller)) return false
+  const facts = factsOf(held)
+  return (
+    isOperator(caller) ||
+    (facts !== unknownFacts &&
+      mayActForUser(caller) &&
+      (facts.user === caller.user || caller.roles.includes("approver")) &&
+      isAllowedFolder(facts.folder.path, caller.workspaces))
+  )
+}
 
 const unauthorised = (message: string, hint: string): Failure => ({
   ok: false,

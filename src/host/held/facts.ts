@@ -7,6 +7,8 @@ import type { HeldCall } from "../store/store.ts"
 export interface HeldFacts {
   readonly tool: { readonly id: string; readonly major: number; readonly version: string; readonly digest: string }
   readonly driver: string
+  /** absent: this host's own */
+  readonly tenant?: string
   /** for whom the call was made, and by whom */
   readonly user: string
   readonly actor: string

@@ -5,15 +5,14 @@
  * dead hosts left is tended before the first call and before every answer about held calls; what this host held is thrown
  * away when its time is over, for as long as the host lives.
  */
-import { existsSync } from "node:fs"
-import { storeFile } from "../../data-folder/paths.ts"
 import type { Caller } from "../access/caller.ts"
 import type { HostCore } from "../call/core.ts"
 import type { Holder, HoldOutcome, Judged } from "../call/steps.ts"
 import type { Success } from "../failure.ts"
+import { lookBounds } from "../diffs/changes.ts"
 import { hostLimits } from "../limits.ts"
 import type { AuditLog } from "../receipts/log.ts"
-import { singleHost, type Store } from "../store/store.ts"
+import type { Store } from "../store/store.ts"
 import type { Envelope, HeldApproval, HeldApprovalDetail } from "../types.ts"
 import type { HeldContext } from "./context.ts"
 import { type Answer, decide } from "./decide.ts"
@@ -38,8 +37,8 @@ export class HeldCalls implements Holder, AsyncDisposable {
     return this.#context.core.store()
   }
   get #isUsed(): boolean {
-    const { data } = this.#context.core
-    return existsSync(storeFile(data)) || heldOnDisk(data).length > 0
+    const { core } = this.#context
+    return core.storeIsUsed() || heldOnDisk(core.data).length > 0
   }
 
   /** Finish what dead hosts left, and throw away what expired. */
@@ -63,7 +62,7 @@ export class HeldCalls implements Holder, AsyncDisposable {
   }
   async #tendOpen(): Promise<void> {
     await tend(this.#context, this.#closing)
-    const open = await (await this.#open()).heldList({ tenant: singleHost.tenant, states: ["held", "deciding"] })
+    const open = await (await this.#open()).heldList({ states: ["held", "deciding"] })
     if (open.length > 0) this.#tendLater(hostLimits.holdCheckMs.value)
   }
   async receipted(call: string, receipt: string): Promise<void> {
@@ -77,7 +76,9 @@ export class HeldCalls implements Holder, AsyncDisposable {
   async show(id: string, caller: Caller): Promise<HeldApprovalDetail | undefined> {
     if (!this.#isUsed || !isCallId(id)) return undefined
     await this.tend()
-    return showHeld(await this.#open(), this.#context.core.data, caller, id)
+    const look = async (held: { readonly at: string; readonly digest: string }) =>
+      (await import("../../sandbox/layers/settling/settling.ts")).settle({ do: "look-held", held, bounds: lookBounds })
+    return showHeld(await this.#open(), this.#context.core.data, caller, id, look)
   }
   decide(id: string, answer: Answer, caller: Caller, cancel: AbortSignal): Promise<Envelope> {
     return decide(this.#context, id, answer, caller, cancel)

@@ -7,6 +7,7 @@
  * decides before its receipt is written.
  */
 import { accessPolicyOf } from "../access/policy.ts"
+import { tenantOf } from "../access/caller.ts"
 import { isRuled } from "../access/decide.ts"
 import { machineTrouble } from "../machine-trouble.ts"
 import { workspaceId } from "../data/workspaces.ts"
@@ -41,7 +42,8 @@ const keep = async (context: HeldContext, judged: Judged, answer: Success, folde
   const facts: HeldFacts = {
     tool: { id: tool.id, major: tool.major, version: tool.version, digest: tool.source.digest },
     driver: driver.key,
-    user: judged.user,
+    ...(caller.tenant === undefined ? {} : { tenant: caller.tenant }),
+    user: caller.user,
     actor: caller.actor,
     roles: caller.roles,
     folder: workspace.identity,
@@ -54,6 +56,7 @@ const keep = async (context: HeldContext, judged: Judged, answer: Success, folde
   const bytes = kept.layer.bytes + written.bytes
   const held = {
     ...singleHost,
+    tenant: tenantOf(caller),
     id: call,
     workspace: workspaceId(core.data, workspace.identity),
     at: now(),

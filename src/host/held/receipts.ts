@@ -5,9 +5,11 @@
  * `recorded` finds the ones that a crash kept from being noted elsewhere. A decision's receipt names that of the holding.
  * Carries paths, codes, counts and digests, never a value.
  */
+import type { Caller } from "../access/caller.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import { type EventDraft, parseEvent } from "../receipts/event.ts"
 import { linesOf } from "../receipts/lines.ts"
+import { tenantFact } from "../receipts/whose.ts"
 import { auditLogFile } from "../../data-folder/paths.ts"
 import type { CallError } from "../types.ts"
 import type { Claim, HeldCall } from "../store/store.ts"
@@ -50,6 +52,7 @@ export const decisionDraft = (held: HeldCall, claim: Claim, end: DecisionEnd): E
       ...(error === undefined ? {} : { class: error.class }),
       ...(commit === undefined ? {} : { details: { commit } }),
       ...(crashed === true ? { crashed } : {}),
+      ...tenantFact(facts),
       user_id: facts.user,
       decision: {
         number: claim.number,
@@ -69,16 +72,18 @@ interface RefusedAnswer {
   /** absent where whoever asked may not know of it, or there is none */
   readonly held: HeldCall | undefined
   readonly answer: "approve" | "deny"
-  readonly by: string
+  readonly by: Caller
   readonly error: CallError
 }
 /** An answer that did not count, or came when there was nothing to answer any more: nothing of the call was changed. */
 export const refusedDraft = ({ call, held, answer, by, error }: RefusedAnswer): EventDraft => ({
-  actor: { id: by },
+  actor: { id: by.actor },
   action: "approval.refused",
   subject: held === undefined ? { kind: "call", ref: call } : subjectOf(factsOf(held)),
   metadata: {
     call,
+    // Whoever is refused sees no call of another tenant's: what is said of theirs is their own tenant's.
+    ...tenantFact(by),
     ok: false,
     verdict: error.code,
     class: error.class,
@@ -101,6 +106,7 @@ export const holdDraft = (held: HeldCall): EventDraft => {
       verdict: "approval_required",
       class: "needs-action",
       crashed: true,
+      ...tenantFact(facts),
       user_id: facts.user,
       held: heldRecord(held, facts.layer),
       effects_total: facts.effects,

@@ -10,7 +10,7 @@ import { FolderReplaced, LockWaitEnded, lookAt } from "../../sandbox/folder.ts"
 import { hasFinished, notedCommits, txRootOf } from "../../sandbox/effects/index.ts"
 import { callErrorOf } from "../failure.ts"
 import { isOver, now } from "../store/instant.ts"
-import { type Claim, type HeldCall, singleHost, type Store } from "../store/store.ts"
+import type { Claim, HeldCall, Store } from "../store/store.ts"
 import type { CallError } from "../types.ts"
 import type { HeldContext } from "./context.ts"
 import { factsOf } from "./facts.ts"
@@ -108,7 +108,7 @@ const tendOne = async (context: HeldContext, store: Store, id: string, cancel: A
   using lock = lockHeld(context.core.data, id)
   if (lock === undefined) return
   const found = await store.held(id)
-  if (found === undefined || found.state === "settled") return tidy(context, id)
+  if (found === undefined || found.state === "settled") return await tidy(context, id)
   const held = await receiptHolding(context, found)
   if (held.state === "deciding") await resume(context, held, cancel)
   const claimed = await store.claim(id, "expire", "caisson", now())
@@ -122,7 +122,7 @@ const tendOne = async (context: HeldContext, store: Store, id: string, cancel: A
 
 /** Which calls need looking at: all that something is left of, on disk, in notes or in the store. */
 const toTend = async ({ core }: HeldContext, store: Store): Promise<readonly string[]> => {
-  const open = await store.heldList({ tenant: singleHost.tenant, states: ["held", "deciding"] })
+  const open = await store.heldList({ states: ["held", "deciding"] })
   const at = now()
   const idle = new Set(
     open

@@ -5,8 +5,8 @@
  */
 import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { layouts } from "./managers.ts"
-import type { InstalledPackage } from "./types.ts"
+import { layouts } from "./layout.ts"
+import type { InstalledPackage, MethodSpec } from "./types.ts"
 
 const MOST_BYTES = 8 * 1024 * 1024
 const MOST_PACKAGES = 5_000
@@ -28,9 +28,31 @@ const pipPackages = (folder: string): readonly InstalledPackage[] =>
     return name !== undefined && version !== undefined && VERSION.test(version) ? [{ name, version }] : []
   })
 
-export const installedPackages = (source: "npm" | "pip", folder: string): readonly InstalledPackage[] => {
+/** `"greet 1.0.0 (registry+https://…)" = ["greet"]` */
+const cargoPackages = (folder: string): readonly InstalledPackage[] => {
+  const file = join(folder, ".crates.toml")
+  if (statSync(file).size > MOST_BYTES) return []
+  return [...readFileSync(file, "utf8").matchAll(/^"([\w-]+) ([^ "]+) \(/gm)].flatMap(([, name = "", version = ""]) =>
+    VERSION.test(version) ? [{ name, version }] : [],
+  )
+}
+
+const BY_MANAGER: Readonly<Record<string, (folder: string) => readonly InstalledPackage[]>> = {
+  npm: npmPackages,
+  pip: pipPackages,
+  cargo: cargoPackages,
+}
+
+/** Of a manager that leaves no notes, what was asked for, where that names one version. */
+const asked = ({ packages }: Extract<MethodSpec, { packages: unknown }>): readonly InstalledPackage[] =>
+  packages.flatMap(({ name, version }) => (version !== undefined && VERSION.test(version) ? [{ name, version }] : []))
+
+export const installedPackages = (
+  spec: Extract<MethodSpec, { packages: unknown }>,
+  folder: string,
+): readonly InstalledPackage[] => {
   try {
-    return (source === "npm" ? npmPackages(folder) : pipPackages(folder)).slice(0, MOST_PACKAGES)
+    return (BY_MANAGER[spec.source]?.(folder) ?? asked(spec)).slice(0, MOST_PACKAGES)
   } catch {
     return []
   }

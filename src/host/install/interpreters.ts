@@ -17,6 +17,8 @@ export interface Interpreter {
   readonly inside: string
   /** to be added to `executables.bundles` */
   readonly bundles: Readonly<Record<string, string>>
+  /** what it starts: name → host path; absent: nothing */
+  readonly spawn?: Readonly<Record<string, string>>
   /** `node24`, `python3.11`: what packages are chosen for */
   readonly language: string
 }

@@ -2,7 +2,7 @@
  * Layers that nobody asks for any longer, removed.
  *
  * Guarantees: what a wanted request leads to stays; so does what was used or made a while ago, since a call may have it
- * mounted, and what another process is building. Removing breaks off nothing that matters: a layer whose request is gone
+ * mounted, what another process is building, and what came of a download that broke off lately. Removing breaks off nothing that matters: a layer whose request is gone
  * first is nobody's, and the next prune removes what is left of it.
  */
 import { lstatSync, readdirSync, rmSync, statSync } from "node:fs"
@@ -10,6 +10,7 @@ import { join } from "node:path"
 import {
   installedLayersFolder,
   installedListsFolder,
+  installDownloadsFolder,
   installedSpecsFolder,
   installLocksFolder,
 } from "../../data-folder/paths.ts"
@@ -52,6 +53,13 @@ export const pruneLayers = (
   }
   const removed: string[] = []
   let bytes = 0
+  for (const key of namesIn(installDownloadsFolder(data))) {
+    using lock = tryFileLock(join(installLocksFolder(data), key))
+    const folder = join(installDownloadsFolder(data), key)
+    if (lock === undefined || isRecent(folder)) continue
+    bytes += bytesOf(folder)
+    removeTree(folder)
+  }
   for (const digest of namesIn(installedLayersFolder(data))) {
     const list = join(installedListsFolder(data), digest)
     if (named.has(digest) || isRecent(list)) continue

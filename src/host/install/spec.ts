@@ -10,9 +10,10 @@ import { parseRange } from "../../manifest/schema/version.ts"
 import { shown } from "../../manifest/values/diagnostics.ts"
 import { parsePackage } from "../../manifest/values/package-name.ts"
 import { installLimits } from "../limits.ts"
-import type { InstallAnswer, InstallSpec, PackageRequest } from "./types.ts"
+import { notHere } from "./failures.ts"
+import type { InstallAnswer, MethodSpec, PackageRequest } from "./types.ts"
 
-type FromRegistry = Extract<InstallSpec, { packages: unknown }>
+type FromRegistry = Extract<MethodSpec, { packages: unknown }>
 
 const FORMAT = 1
 /** npm's tags (`latest`, `next-1`) */
@@ -45,7 +46,7 @@ const caret = (operator: "^" | "~", version: string): string | undefined => {
   return `>=${version},<${upper.join(".")}`
 }
 
-/** The one argument that names it to its manager; undefined where it cannot be named. */
+/** The one word that names it to its manager; undefined where it cannot be named. */
 const requirementOf = (source: FromRegistry["source"], { name, version }: PackageRequest): string | undefined => {
   if (parsePackage(source, name)?.name !== name) return undefined
   if (version === undefined) return name
@@ -53,7 +54,9 @@ const requirementOf = (source: FromRegistry["source"], { name, version }: Packag
     const range = pipRange(version)
     return range === undefined ? undefined : `${name}${range}`
   }
-  return TAG.test(version) || parseRange(version).ok ? `${name}@${version}` : undefined
+  if (source === "npm") return TAG.test(version) || parseRange(version).ok ? `${name}@${version}` : undefined
+  const written = `${name}${source === "apt" ? "=" : "@"}${version}`
+  return parsePackage(source, written)?.version === version ? written : undefined
 }
 
 interface Request {
@@ -63,21 +66,13 @@ interface Request {
   readonly requirements: readonly string[]
 }
 
-const unservable = (message: string, hint: string): InstallAnswer<never> => ({
-  ok: false,
-  code: "tool_unavailable",
-  message,
-  hint,
-  details: {},
-})
-
 export const requestOf = (
   { source, packages }: FromRegistry,
   registry: string,
   language: string,
 ): InstallAnswer<Request> => {
   if (packages.length === 0 || packages.length > installLimits.packages.value)
-    return unservable(
+    return notHere(
       `a layer holds 1 to ${installLimits.packages.value} packages, not ${packages.length}`,
       "name the packages that the driver needs",
     )
@@ -85,7 +80,7 @@ export const requestOf = (
   for (const each of packages) {
     const requirement = requirementOf(source, each)
     if (requirement === undefined)
-      return unservable(
+      return notHere(
         `\`${shown(each.name, 60)}${each.version === undefined ? "" : ` ${shown(each.version, 60)}`}\` is not a package and a version of ${source}`,
         "write the name that its registry knows and a version range; no address, no path, no alias",
       )

@@ -3,9 +3,11 @@
  *
  * Guarantees: pure; inputs that no mapping names go through under their own name; a mapped input goes only under its
  * driver-side name; an absent input stays absent. Unknown transforms are refused at registration.
- * Does not: validate the result.
+ * Does not: validate the result, nor run a driver's own transforms: what they are for comes through as it is, and
+ * `call/transform.ts` has them run.
  */
-import type { Implementation, JsonObject, JsonValue } from "../../manifest/types.ts"
+import type { Implementation, JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
+import { factsAt } from "./schema-path.ts"
 
 type Transform = (value: JsonValue) => JsonValue | undefined
 const scalar = (value: JsonValue): string | undefined => (typeof value === "object" ? undefined : String(value))
@@ -48,13 +50,14 @@ type MappedInput =
   | { readonly ok: true; readonly input: JsonObject }
   | { readonly ok: false; readonly field: string; readonly problem: string }
 
-export const mapInput = (mapping: Implementation["mapping"], input: JsonObject): MappedInput => {
+/** `own`: transforms of any other name are the driver's own. */
+export const mapInput = (mapping: Implementation["mapping"], input: JsonObject, own = false): MappedInput => {
   const renamed = new Set(Object.values(mapping).map((entry) => entry.from))
   const mapped = new Map<string, JsonValue>(Object.entries(input).filter(([key]) => !renamed.has(key)))
   for (const [key, { from, transform }] of Object.entries(mapping)) {
     const value = valueAt(input, from)
     if (value === undefined) continue
-    if (transform === undefined) {
+    if (transform === undefined || (own && !isTransform(transform))) {
       mapped.set(key, value)
       continue
     }
@@ -69,3 +72,29 @@ export const mapInput = (mapping: Implementation["mapping"], input: JsonObject):
   }
   return { ok: true, input: Object.fromEntries(mapped) }
 }
+
+/** What a driver's own function makes of a value: under which name, and of which input. */
+export interface OwnTransform {
+  readonly key: string
+  readonly from: string
+  readonly transform: string
+}
+export const ownTransforms = (mapping: Implementation["mapping"]): readonly OwnTransform[] =>
+  Object.entries(mapping).flatMap(([key, { from, transform }]) =>
+    transform === undefined || isTransform(transform) ? [] : [{ key, from, transform }],
+  )
+
+/** With the contract's default for what such a function is to be given and the caller left out. */
+export const withOwnDefaults = (
+  inputs: JsonSchema,
+  mapping: Implementation["mapping"],
+  input: JsonObject,
+): JsonObject => ({
+  ...Object.fromEntries(
+    ownTransforms(mapping).flatMap(({ from }) => {
+      const { default: value } = factsAt(inputs, [from])
+      return value === undefined ? [] : [[from, value]]
+    }),
+  ),
+  ...input,
+})

@@ -35,6 +35,12 @@ const pointer = (root: JsonSchema, ref: string): JsonValue | undefined => {
   return at
 }
 
+/** What its own `$ref` leads to, one step. */
+export const referredBy = (root: JsonSchema, schema: JsonObject): JsonValue | undefined => {
+  const ref = own(schema, "$ref")
+  return typeof ref === "string" ? pointer(root, ref) : undefined
+}
+
 /** The schema itself, or what its local `$ref` leads to. */
 export const dereference = (root: JsonSchema, schema: JsonValue | undefined): JsonObject | undefined => {
   let at = schema

@@ -7,7 +7,7 @@
 import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
 import type { Failure } from "../failure.ts"
 import { maxPathBytes, maxPathSegmentBytes } from "./limits.ts"
-import { dereference, isObject } from "./schema-path.ts"
+import { isObject, referredBy } from "./schema-path.ts"
 
 const workspacePathFormat = "workspace-path"
 
@@ -31,50 +31,82 @@ export const workspacePathFault = (text: string): readonly [problem: string, fix
   return undefined
 }
 
-/** Schemas that apply to one value through any keyword; each at most once, whatever refers to it. */
+const record = (value: JsonValue | undefined): JsonObject => (isObject(value) ? value : {})
+const list = (value: JsonValue | undefined): readonly JsonValue[] =>
+  Array.isArray(value) ? (value as readonly JsonValue[]) : []
+
+/** Keywords whose schemas look at the same value; what `not` says is no mark. */
+const inPlace = (schema: JsonObject): readonly (JsonValue | undefined)[] => [
+  ...["allOf", "anyOf", "oneOf"].flatMap((word) => list(schema[word])),
+  ...["if", "then", "else"].map((word) => schema[word]),
+  ...Object.values(record(schema["dependentSchemas"])),
+]
+
+/** Schemas that apply to one value through any keyword, those beside a `$ref` too; each at most once, whatever refers to it. */
 const applies = (root: JsonSchema, schema: JsonValue | undefined, seen: Set<JsonObject>): readonly JsonObject[] => {
-  const target = dereference(root, schema)
-  if (target === undefined || seen.has(target)) return []
-  seen.add(target)
-  const branches = ["allOf", "anyOf", "oneOf"].flatMap((word) => {
-    const list = target[word]
-    return Array.isArray(list) ? (list as readonly JsonValue[]) : []
+  if (!isObject(schema) || seen.has(schema)) return []
+  seen.add(schema)
+  return [schema, ...[referredBy(root, schema), ...inPlace(schema)].flatMap((branch) => applies(root, branch, seen))]
+}
+
+/** What a schema says of a property, of those that it names, by itself or by a pattern. */
+const namedBy = (schema: JsonObject, key: string): readonly JsonValue[] => {
+  const properties = record(schema["properties"])
+  const named = Object.hasOwn(properties, key) ? [properties[key] ?? true] : []
+  const patterns = Object.entries(record(schema["patternProperties"]))
+  return [...named, ...patterns.filter(([text]) => new RegExp(text, "u").test(key)).map(([, each]) => each)]
+}
+
+const ofProperty = (schemas: readonly JsonObject[], key: string): readonly (JsonValue | undefined)[] => {
+  const evaluated = schemas.some(
+    (schema) => namedBy(schema, key).length > 0 || isObject(schema["additionalProperties"]),
+  )
+  return schemas.flatMap((schema) => {
+    const named = namedBy(schema, key)
+    return [
+      ...(named.length > 0 ? named : [schema["additionalProperties"]]),
+      ...(evaluated ? [] : [schema["unevaluatedProperties"]]),
+    ]
   })
-  return [target, ...[...branches, target["then"], target["else"]].flatMap((branch) => applies(root, branch, seen))]
+}
+
+const ofItem = (schemas: readonly JsonObject[], index: number): readonly (JsonValue | undefined)[] =>
+  schemas.flatMap((schema) => {
+    const prefix = list(schema["prefixItems"])
+    return index < prefix.length ? [prefix[index]] : [schema["items"] ?? schema["unevaluatedItems"]]
+  })
+
+const isMarked = (schemas: readonly JsonObject[]): boolean =>
+  schemas.some((schema) => schema["format"] === workspacePathFormat)
+
+const faultOf = (text: string, at: string, what: string): Failure | undefined => {
+  const [problem, fix] = workspacePathFault(text) ?? []
+  if (problem === undefined || fix === undefined) return undefined
+  return {
+    ok: false,
+    code: "input_invalid",
+    message: `${what} is not a workspace path: it ${problem}`,
+    hint: fix,
+    details: { field: at },
+  }
 }
 
 const walk = (root: JsonSchema, schemas: readonly JsonObject[], value: JsonValue, at: string): Failure | undefined => {
-  if (typeof value === "string") {
-    if (!schemas.some((schema) => schema["format"] === workspacePathFormat)) return undefined
-    const [problem, fix] = workspacePathFault(value) ?? []
-    if (problem === undefined || fix === undefined) return undefined
-    return {
-      ok: false,
-      code: "input_invalid",
-      message: `\`${at}\` is not a workspace path: it ${problem}`,
-      hint: fix,
-      details: { field: at },
-    }
+  const inner = (found: readonly (JsonValue | undefined)[]): readonly JsonObject[] => {
+    const seen = new Set<JsonObject>()
+    return found.flatMap((schema) => applies(root, schema, seen))
   }
+  if (typeof value === "string") return isMarked(schemas) ? faultOf(value, at, `\`${at}\``) : undefined
   if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) {
-      const seen = new Set<JsonObject>()
-      const inner = schemas.flatMap((schema) => {
-        const prefix = schema["prefixItems"]
-        return applies(root, Array.isArray(prefix) && index < prefix.length ? prefix[index] : schema["items"], seen)
-      })
-      const failure = walk(root, inner, item, `${at}[${index}]`)
+      const failure = walk(root, inner(ofItem(schemas, index)), item, `${at}[${index}]`)
       if (failure !== undefined) return failure
     }
   } else if (isObject(value)) {
+    const marksNames = isMarked(inner(schemas.map((schema) => schema["propertyNames"])))
     for (const [key, item] of Object.entries(value)) {
-      const seen = new Set<JsonObject>()
-      const inner = schemas.flatMap((schema) => {
-        const properties = schema["properties"]
-        const named = isObject(properties) && Object.hasOwn(properties, key)
-        return applies(root, named ? properties[key] : schema["additionalProperties"], seen)
-      })
-      const failure = walk(root, inner, item, `${at}.${key}`)
+      const misnamed = marksNames ? faultOf(key, at, `a name in \`${at}\``) : undefined
+      const failure = misnamed ?? walk(root, inner(ofProperty(schemas, key)), item, `${at}.${key}`)
       if (failure !== undefined) return failure
     }
   }

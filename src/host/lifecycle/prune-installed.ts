@@ -20,6 +20,7 @@ export const pruneInstalled = async (core: HostCore, caller: Caller): Promise<Pr
         details: {},
       }),
     }
-  const wanted = core.registry.drivers.flatMap(({ contract }) => kindOf(contract)?.packages?.(contract) ?? [])
+  const asked = { prefer: core.config.install.prefer, atHandToo: true }
+  const wanted = core.registry.drivers.flatMap(({ contract }) => kindOf(contract)?.packages?.(contract, asked) ?? [])
   return { ok: true, ...(await core.installs.prune(wanted)) }
 }

@@ -16,6 +16,7 @@ import { findRoute, route } from "../call/route.ts"
 import { notEnforced } from "../call/sealing/not-enforced.ts"
 import { commandWords, kindCall, sealCommand, sealProfile } from "../call/seal.ts"
 import { signIn } from "../call/sign-in.ts"
+import { transform } from "../call/transform.ts"
 import type { Authorized, Requested, Step } from "../call/steps.ts"
 
 const hidden = "(from the operator's env)"
@@ -59,7 +60,9 @@ export const explain = async (core: HostCore, requested: Requested): Promise<Why
   const routed = route(call, routing)
   if (!routed.ok) return ended(routed, rows)
   const selected = routed.value.driver.key
-  const signedIn = await signIn(core, routed.value)
+  const transformed = await transform(routed.value)
+  if (!transformed.ok) return { ...ended(transformed, rows), selected }
+  const signedIn = await signIn(core, transformed.value, "look")
   if (!signedIn.ok) return { ...ended(signedIn, rows), selected }
   const sealed = sealProfile(core, signedIn.value)
   if (!sealed.ok) return { ...ended(sealed, rows), selected }

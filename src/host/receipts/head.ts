@@ -21,7 +21,8 @@ import {
 } from "node:fs"
 import { jcs } from "../../manifest/values/digest.ts"
 import type { JsonObject } from "../../manifest/types.ts"
-import { AT_FDCWD, RENAME_EXCHANGE, renameat2, SyscallError } from "../../linux/syscalls.ts"
+import { AT_FDCWD, RENAME_EXCHANGE, renameat2 } from "../../linux/files.ts"
+import { SyscallError } from "../../linux/libc.ts"
 import { type PublishedKey, type Signer, verifySignature } from "./keys.ts"
 
 interface HeadPointer {

@@ -2,11 +2,13 @@
  * The audit log's lines, in order, without holding the file in memory.
  *
  * Guarantees: splits on the newline byte alone (text inside JSON may hold any other separator), and says of the last
- * piece whether it was ended. Reads at most `upTo` bytes, so a snapshot of a growing file is possible.
+ * piece whether it was ended. Reads at most up to byte `upTo`, so a snapshot of a growing file is possible, and from byte
+ * `from` on, which is where a line begins.
  */
 import { closeSync, fstatSync, openSync, readSync } from "node:fs"
 
 interface LogLine {
+  /** counted from 1, from where the reading began */
   readonly number: number
   readonly text: string
   /** bytes of the file up to and with this line */
@@ -17,7 +19,7 @@ interface LogLine {
 const CHUNK = 1 << 20
 const NEWLINE = 10
 
-export function* linesOf(file: string, upTo = Number.MAX_SAFE_INTEGER): Generator<LogLine> {
+export function* linesOf(file: string, upTo = Number.MAX_SAFE_INTEGER, from = 0): Generator<LogLine> {
   let fd: number
   try {
     fd = openSync(file, "r")
@@ -29,7 +31,7 @@ export function* linesOf(file: string, upTo = Number.MAX_SAFE_INTEGER): Generato
     const size = Math.min(fstatSync(fd).size, upTo)
     const pieces: Buffer[] = []
     let number = 0
-    let position = 0
+    let position = from
     const take = (): string => Buffer.concat(pieces.splice(0)).toString("utf8")
     while (position < size) {
       const chunk = Buffer.alloc(Math.min(CHUNK, size - position))
@@ -48,6 +50,24 @@ export function* linesOf(file: string, upTo = Number.MAX_SAFE_INTEGER): Generato
       position += read
     }
     if (pieces.length > 0) yield { number: number + 1, text: take(), end: position, terminated: false }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** What lies between two bytes of the file; undefined where it is shorter. */
+export const pieceOf = (file: string, start: number, length: number): string | undefined => {
+  const fd = openSync(file, "r")
+  try {
+    if (start + length > fstatSync(fd).size) return undefined
+    const piece = Buffer.alloc(length)
+    let read = 0
+    while (read < length) {
+      const more = readSync(fd, piece, read, length - read, start + read)
+      if (more === 0) return undefined
+      read += more
+    }
+    return piece.toString("utf8")
   } finally {
     closeSync(fd)
   }

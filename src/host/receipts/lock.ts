@@ -8,7 +8,8 @@
 import { closeSync, mkdirSync, openSync } from "node:fs"
 import { setTimeout as pause } from "node:timers/promises"
 import { auditFolder, auditLockFile } from "../../data-folder/paths.ts"
-import { flock, LOCK, SyscallError } from "../../linux/syscalls.ts"
+import { flock, LOCK } from "../../linux/files.ts"
+import { SyscallError } from "../../linux/libc.ts"
 import { hostLimits } from "../limits.ts"
 
 interface HeldLock {

@@ -10,7 +10,9 @@ import { closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync,
 import { join } from "node:path"
 import { auditLogFile, callsFolder } from "../../data-folder/paths.ts"
 import { shown } from "../../manifest/values/diagnostics.ts"
-import { flock, LOCK, SyscallError } from "../../linux/syscalls.ts"
+import type { JsonObject } from "../../manifest/types.ts"
+import { flock, LOCK } from "../../linux/files.ts"
+import { SyscallError } from "../../linux/libc.ts"
 import { parseEvent } from "./event.ts"
 import { linesOf } from "./lines.ts"
 import type { AuditLog } from "./log.ts"
@@ -18,15 +20,17 @@ import type { AuditLog } from "./log.ts"
 interface Marker {
   readonly call: string
   readonly tool: string
+  /** whose call it is, for the receipt */
+  readonly whose?: JsonObject
 }
 
 const SUFFIX = ".json"
 
-export const openCall = (data: string, call: string, tool: string): Disposable => {
+export const openCall = (data: string, call: string, tool: string, whose: JsonObject = {}): Disposable => {
   const file = join(callsFolder(data), `${call}${SUFFIX}`)
   const fd = openSync(`${file}.new`, "w", 0o600)
   flock(fd, LOCK.EXCLUSIVE | LOCK.NONBLOCK)
-  const marker: Marker = { call, tool: shown(tool) }
+  const marker: Marker = { call, tool: shown(tool), whose }
   writeSync(fd, JSON.stringify(marker))
   renameSync(`${file}.new`, file)
   return {
@@ -94,7 +98,7 @@ export const closeAbandonedCalls = async (data: string, log: AuditLog): Promise<
     data,
     abandoned.map(({ call }) => call),
   )
-  for (const { file, call, tool } of abandoned) {
+  for (const { file, call, tool, whose = {} } of abandoned) {
     if (recorded.has(call)) {
       rmSync(file, { force: true })
       continue
@@ -106,6 +110,7 @@ export const closeAbandonedCalls = async (data: string, log: AuditLog): Promise<
         subject: { kind: "tool", ref: shown(tool) || "?" },
         metadata: {
           call: shown(call),
+          ...whose,
           ok: false,
           verdict: "internal",
           class: "infrastructure",

@@ -6,13 +6,14 @@
  * for as long as device, inode, size, modification and change time stay, of large files across processes too. Takes turns
  * with other work, and neither fails a call nor holds it up for long: what cannot be read is recorded as unreadable, and
  * what is too much to read by its size.
+ * Of a program of an image, the image's own digest says it all.
  * Does not: cover the libraries below /usr, which the system's own packages vouch for.
  */
 import { createHash } from "node:crypto"
 import { constants } from "node:fs"
 import { open, readdir, readFile, readlink, rename, writeFile } from "node:fs/promises"
-import { join } from "node:path"
-import { programDigestsFile } from "../../data-folder/paths.ts"
+import { basename, dirname, join } from "node:path"
+import { installedLayersFolder, programDigestsFile } from "../../data-folder/paths.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import type { Executables } from "../../sandbox/backend.ts"
 import { hostLimits } from "../limits.ts"
@@ -122,7 +123,17 @@ const bundleFacts = async (data: string, root: string, budget: Budget): Promise<
   }
 }
 
-export const whatRan = async (data: string, { program, spawn, bundles }: Executables): Promise<JsonObject> => {
+export const whatRan = async (data: string, executables: Executables): Promise<JsonObject> => {
+  const { program, spawn, bundles, image, imagePrograms } = executables
+  // Its digest is that of all that lies in it.
+  if (imagePrograms === true && image !== undefined)
+    return {
+      image: cut(image, 256),
+      program: cut(program, 1024),
+      ...(Object.keys(spawn).length === 0
+        ? {}
+        : { may_start: Object.keys(spawn).slice(0, hostLimits.receiptPrograms.value) }),
+    }
   await load(data)
   const budget: Budget = { bytes: hostLimits.receiptDigestBytes.value }
   // The program itself comes first, whatever else is too much.
@@ -135,8 +146,12 @@ export const whatRan = async (data: string, { program, spawn, bundles }: Executa
       digest: await orUnreadable(fileDigest(data, path, budget)),
     })
   const brought: JsonObject[] = []
-  for (const [path, inside] of Object.entries(bundles))
-    brought.push({ path: cut(path, 1024), inside: cut(inside, 1024), ...(await bundleFacts(data, path, budget)) })
+  for (const [path, inside] of Object.entries(bundles)) {
+    const where = { path: cut(path, 1024), inside: cut(inside, 1024) }
+    // A frozen layer was compared with its digest when it was handed out for this call.
+    const layer = dirname(path) === installedLayersFolder(data) ? { layer: `sha256:${basename(path)}` } : undefined
+    brought.push({ ...where, ...(layer ?? (await bundleFacts(data, path, budget))) })
+  }
   return {
     digest,
     ...(others.length === 0 ? {} : { may_start: others }),

@@ -5,6 +5,7 @@
  * compiled; one entry that does not hold refuses the whole driver (AIP-30 §5), with the first error as the reason and
  * all of them as diagnostics. Pure.
  */
+import { hasFiles } from "../../manifest/contracts/file-contract.ts"
 import { checkEntry } from "../../manifest/contracts/binding.ts"
 import type { Diagnostic, DriverContract, Implementation, ToolContract } from "../../manifest/types.ts"
 import { satisfies } from "../../manifest/schema/version.ts"
@@ -24,10 +25,11 @@ interface Bound {
 
 const isError = (diagnostic: Diagnostic): boolean => diagnostic.severity === "error"
 
-/** Those that are not the host's may come with a driver's code, where its kind has any. */
+/** Those that are not the host's come with a driver's own module, or from elsewhere where its kind has any. */
 const unknownTransforms = (driver: DriverContract, index: number): readonly Diagnostic[] =>
   Object.entries(driver.implements[index]?.mapping ?? {}).flatMap(([key, { transform }]): readonly Diagnostic[] => {
-    if (transform === undefined || isTransform(transform)) return []
+    // Whether a driver's module has it is known once a sandbox looked into it.
+    if (transform === undefined || isTransform(transform) || driver.code !== undefined) return []
     const message = `there is no transform \`${transform}\``
     return [
       {
@@ -40,6 +42,21 @@ const unknownTransforms = (driver: DriverContract, index: number): readonly Diag
       },
     ]
   })
+
+/** A contract's files (AIP-16) are handed over on this machine. */
+const outOfReach = (driver: DriverContract, index: number, tool: ToolContract): readonly Diagnostic[] => {
+  if (!hasFiles(tool) || kindOf(driver)?.reachesFiles?.(driver) !== false) return []
+  return [
+    {
+      severity: "error",
+      rule: "files-out-of-reach",
+      file: driver.source.file,
+      path: `implements[${index}].tool`,
+      message: `\`${tool.id}\` exchanges files, and this driver runs nothing here that could reach them`,
+      fix: "give the driver an `execute` of its own, or serve the tool by a program or module that runs here",
+    },
+  ]
+}
 
 /** An entry of a kind that this host does not run holds by what every kind has in common. */
 const bindEntry: DriverKindModule["bind"] = (driver, index, tool, implementation) =>
@@ -109,6 +126,7 @@ export const bindDriver = (
     }
     diagnostics.push(...unknownTransforms(driver, index))
     for (const tool of fitting) {
+      diagnostics.push(...outOfReach(driver, index, tool))
       const checked = check(driver, index, tool)
       const compiled = bindEntry(driver, index, tool, checked.implementation)
       diagnostics.push(...checked.diagnostics, ...compiled.diagnostics)

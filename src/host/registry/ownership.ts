@@ -8,11 +8,18 @@
  */
 import { contentOf } from "../../manifest/read/catalogue.ts"
 import { digestOf } from "../../manifest/values/digest.ts"
-import type { Diagnostic, LoadResult, Manifest, SecretEntry, SecretsInventory } from "../../manifest/types.ts"
+import type {
+  AuthProvider,
+  Diagnostic,
+  LoadResult,
+  Manifest,
+  SecretEntry,
+  SecretsInventory,
+} from "../../manifest/types.ts"
 import { majorOf } from "../../manifest/schema/version.ts"
 import type { LoadedManifest } from "./snapshot.ts"
 
-type Named = Exclude<Manifest, SecretsInventory>
+type Named = Exclude<Manifest, SecretsInventory | AuthProvider>
 
 interface Holder {
   readonly folder: string
@@ -57,7 +64,7 @@ const ignored = (manifest: Named, holder: Holder): LoadResult => {
 
 /** What a manifest that did not load would have been; CLI.md makes a driver. */
 const brokenName = ({ kind, claims }: Extract<LoadResult, { ok: false }>): string | undefined =>
-  claims?.id === undefined || kind === "unknown" || kind === "secrets" || kind === "policy"
+  claims?.id === undefined || kind === "unknown" || kind === "secrets" || kind === "policy" || kind === "auth"
     ? undefined
     : `${kind === "cli" ? "driver" : kind} ${claims.id}`
 
@@ -126,6 +133,8 @@ export const settleOwnership = (loaded: readonly LoadedManifest[]): Ownership =>
     const { manifest } = result
     folders.set(manifest.source.file, folder)
     if (manifest.kind === "secrets") return [ownSecrets(manifest, result.diagnostics, folder, claims)]
+    // Whoever means it names its file: its id claims nothing.
+    if (manifest.kind === "auth") return [result]
     const holder = claims.take(manifest, folder)
     if (holder === "copy") return []
     return [holder === undefined ? result : ignored(manifest, holder)]

@@ -78,6 +78,7 @@ export const toolReach = (tool: ToolContract): Reach => {
     idempotent: names(tool.idempotent ? ["true"] : []),
     "driver_constraints.forbid": bounds(kinds.forbid),
     "driver_constraints.require_kind": names(kinds.requireKind.length === 0 ? KINDS : kinds.requireKind),
+    inputsFiles: names(Object.values(tool.inputsFiles ?? {}).map((file) => file.path)),
     outputsFiles: names(Object.values(tool.outputsFiles ?? {}).map((file) => file.path)),
   })
 }

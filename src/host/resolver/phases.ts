@@ -10,7 +10,7 @@ import type { JsonObject } from "../../manifest/types.ts"
 import type { Binding } from "../drivers/kind.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import type { RoutePhase } from "../types.ts"
-import { mapInput } from "../invoke/mapping.ts"
+import { mapInput, withOwnDefaults } from "../invoke/mapping.ts"
 import { missingValues } from "./needs.ts"
 import type { Rejection, ResolveInput } from "./types.ts"
 
@@ -99,7 +99,8 @@ const fitOf = (driver: RegisteredDriver, binding: Binding, input: ResolveInput):
       fields: unsupported,
     }
   }
-  const mapped = mapInput(mapping, call.input)
+  const own = driver.contract.code !== undefined
+  const mapped = mapInput(mapping, own ? withOwnDefaults(binding.tool.inputs, mapping, call.input) : call.input, own)
   if (!mapped.ok)
     return { drop: { code: "mapping_failed", reason: `cannot map \`${mapped.field}\`: ${mapped.problem}` } }
   const missing = call.anyInput === true ? [] : missingValues(binding, mapped.input, call.context)
@@ -131,8 +132,6 @@ const capabilityDrop = (
   }
 }
 
-const unattended = "this host has no logins and set-up steps yet; use a driver that needs none"
-
 /** Phase 2, the person's part: set-up done and logged in. */
 const personDrop = ({ key, contract }: RegisteredDriver, { auth, call }: ResolveInput): Drop | undefined => {
   if (contract.auth === undefined && contract.setup.length === 0) return undefined
@@ -141,17 +140,22 @@ const personDrop = ({ key, contract }: RegisteredDriver, { auth, call }: Resolve
   if (state === "setup_required" || (state === "unknown" && contract.setup.length > 0)) {
     return {
       code: "setup_required",
-      reason: "its set-up steps were not done",
-      fix: unattended,
+      reason: `its set-up steps were not done: ${auth.get(key)?.pendingSetup?.join(", ") ?? ""}`,
+      fix: `run \`caisson login ${key}\``,
     }
   }
   if (state === "authed" || contract.auth === undefined || call.loginOnly === true) return undefined
   const missing = auth.get(key)?.missing
-  if (state === "unauthed" && contract.auth.login === undefined && missing !== undefined)
+  if (state === "unauthed" && missing !== undefined)
     return { code: "auth_required", reason: `it needs the secrets ${missing.slugs.join(", ")}`, fix: missing.fix }
   const reason =
     state === "logging-in" ? "a login is under way" : state === "expired" ? "its login expired" : "it needs a login"
-  return { code: "auth_required", reason, fix: unattended }
+  const why = auth.get(key)?.why
+  return {
+    code: "auth_required",
+    reason: why === undefined ? reason : `${reason} (${why})`,
+    fix: state === "logging-in" ? "wait for it to end" : `run \`caisson login ${key}\``,
+  }
 }
 
 /** The regions a call may go to; undefined: anywhere. A call narrows what the policy says. */

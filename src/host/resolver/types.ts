@@ -1,15 +1,17 @@
 /** What the resolver is told and what it answers. All of it is plain data; `driver@major` keys every map. */
 import type { DriverKind, Implementation, JsonObject, LoginSpec, ToolContract } from "../../manifest/types.ts"
 import type { Binding } from "../drivers/kind.ts"
+import type { LoginState } from "../login-state.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
 import type { ReasonCode } from "../reasons.ts"
 import type { Availability, RoutePhase, RouteRow } from "../types.ts"
 
-type AuthState = "unknown" | "unavailable" | "setup_required" | "unauthed" | "logging-in" | "authed" | "expired"
 export interface AuthStatus {
-  readonly state: AuthState
+  readonly state: LoginState
   /** ids of set-up steps still to do */
   readonly pendingSetup?: readonly string[]
+  /** why nobody is signed in, where that is not plain from the state */
+  readonly why?: string
   /** secrets that it needs and that are not there, and what sets them */
   readonly missing?: { readonly slugs: readonly string[]; readonly fix: string }
 }

@@ -9,6 +9,8 @@
 import type { Caller } from "../access/caller.ts"
 import type { ToolContract } from "../../manifest/types.ts"
 import type { Failure } from "../failure.ts"
+import { isHostsOwn } from "./captured-tokens.ts"
+import { fieldFor, pickField } from "./fields.ts"
 import { grantedBy, type SecretNeed } from "./needs.ts"
 import type { Secret } from "./secret.ts"
 import { meant, type SecretName, type SecretScope, type SecretUse, type Vault, type VaultAnswer } from "./vault.ts"
@@ -35,7 +37,10 @@ export const scopeFor = (
   held: readonly SecretName[],
   { slug }: Pick<SecretNeed, "slug">,
   { use, vouched }: Pick<Binding, "use" | "vouched">,
-): SecretScope | undefined => meant(vouched ? held : held.filter(({ scope }) => scope.driver !== undefined), slug, use)
+): SecretScope | undefined =>
+  isHostsOwn(slug)
+    ? undefined
+    : meant(vouched ? held : held.filter(({ scope }) => scope.driver !== undefined), slug, use)
 
 /** What sets them. */
 export const settingFix = (
@@ -62,6 +67,7 @@ const denied = ({ slug }: SecretNeed, { driver, tool }: Binding): Failure => ({
   message: `the rules of the secret ${slug} let neither ${tool.id} nor this user have it`,
   hint: "add a rule to `access.bind` in its SECRETS.md",
   details: { driver, secret: slug },
+  evidence: { event: "secret.reveal.denied", slug, tool: tool.id, driver },
 })
 
 export const bindSecrets = async (
@@ -81,8 +87,13 @@ export const bindSecrets = async (
     const scope = scopeFor(held.value, need, binding)
     const found = scope === undefined ? undefined : await vault.get(need.slug, scope)
     if (found !== undefined && !found.ok) return found
-    if (found?.value === undefined) absent.push(need)
-    else bound.push({ ...need, value: found.value, grantedBy: by })
+    if (found?.value === undefined) {
+      if (need.optional !== true) absent.push(need)
+    } else {
+      const picked = pickField(need.slug, found.value, fieldFor(need.entry, need.name))
+      if (!picked.ok) return picked
+      bound.push({ ...need, value: picked.value, grantedBy: by })
+    }
   }
   return absent.length === 0 ? { ok: true, value: bound } : missing(absent, binding)
 }

@@ -8,14 +8,13 @@
  */
 import { readFileSync, statSync } from "node:fs"
 import { vaultFile, vaultLockFile } from "../../data-folder/paths.ts"
-import { shown } from "../../manifest/values/diagnostics.ts"
 import { fileLock } from "../data/file-lock.ts"
 import { writeWhole } from "../data/write-whole.ts"
 import type { Failure } from "../failure.ts"
 import { vaultLimits } from "../limits.ts"
 import { type Entry, openSealed, readSealed, sealFile } from "./sealed-file.ts"
 import { Secret } from "./secret.ts"
-import { isSlug, sameScope, type SecretScope, type Vault, type VaultAnswer } from "./vault.ts"
+import { sameScope, type SecretScope, type Vault, type VaultAnswer, valueFault } from "./vault.ts"
 import { firstKey, keyFrom, keyOfVault, nextKey, type VaultKey } from "./vault-key.ts"
 
 interface Opened {
@@ -69,25 +68,6 @@ const isEntry =
   (entry: Entry): boolean =>
     entry.slug === slug && sameScope(entry.scope, scope)
 
-const unfit = (slug: string, value: Secret): Failure | undefined => {
-  if (!isSlug(slug))
-    return failure(
-      "input_invalid",
-      `\`${shown(slug, 80)}\` is not a secret's name`,
-      "write lower-case letters, digits and hyphens, perhaps behind a group, as in github/token",
-    )
-  const bytes = Buffer.byteLength(value.reveal())
-  if (bytes === 0 || bytes > vaultLimits.valueBytes.value)
-    return failure(
-      "input_invalid",
-      `the value of ${slug} has ${bytes} bytes; it may have 1 to ${vaultLimits.valueBytes.value}`,
-      "give the value on stdin, or at the prompt",
-    )
-  if (value.reveal().includes("\0"))
-    return failure("input_invalid", `the value of ${slug} holds a NUL character`, "give it as text")
-  return undefined
-}
-
 export const openFileVault = (data: string, options: { readonly oldKey?: string } = {}): Vault => {
   const file = vaultFile(data)
 
@@ -122,7 +102,7 @@ export const openFileVault = (data: string, options: { readonly oldKey?: string 
     },
     set: (slug: string, scope: SecretScope, value: Secret) =>
       change<undefined>((entries) => {
-        const wrong = unfit(slug, value)
+        const wrong = valueFault(slug, value)
         if (wrong !== undefined) return wrong
         const others = entries.filter((entry) => !isEntry(slug, scope)(entry))
         if (others.length >= vaultLimits.entries.value)

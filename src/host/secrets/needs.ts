@@ -20,6 +20,8 @@ export interface SecretNeed {
   readonly entry?: SecretEntry
   /** the driver's program gets it; else it only has to be there */
   readonly bound: boolean
+  /** nothing is missing where it is not there */
+  readonly optional?: boolean
 }
 
 const names = (entry: SecretEntry, variable: string): boolean =>
@@ -30,8 +32,12 @@ const names = (entry: SecretEntry, variable: string): boolean =>
       (exposure.kind === "egress-substitute" && exposure.placeholderName === variable),
   )
 
+/** What a set-up step keeps for the driver's program. */
+const keptBySetup = (setup: DriverContract["setup"]): readonly string[] =>
+  setup.flatMap((step) => ("persist" in step && step.persist?.to === "env" ? [step.persist.name] : []))
+
 export const secretNeeds = (
-  driver: Pick<DriverContract, "auth">,
+  driver: Pick<DriverContract, "auth"> & Partial<Pick<DriverContract, "setup">>,
   tool: Pick<ToolContract, "requires">,
   inventory: readonly SecretEntry[],
 ): readonly SecretNeed[] => {
@@ -40,10 +46,16 @@ export const secretNeeds = (
     const entry = inventory.find((each) => each.slug === slug)
     return { name, slug, bound, ...(entry === undefined ? {} : { entry }) }
   }
+  const env = driver.auth?.state.env ?? []
+  const bySlug = (name: string): SecretNeed =>
+    need(name, inventory.find((entry) => names(entry, name))?.slug ?? slugOfEnv(name), true)
+  // A login may leave its state in the home as well: then no secret has to be there (AIP-29 §Auth).
+  const loginLeaves = driver.auth?.login === undefined ? {} : { optional: true }
   return [
-    ...(driver.auth?.state.env ?? []).map((name) =>
-      need(name, inventory.find((entry) => names(entry, name))?.slug ?? slugOfEnv(name), true),
-    ),
+    ...env.map((name) => ({ ...bySlug(name), ...loginLeaves })),
+    ...keptBySetup(driver.setup ?? [])
+      .filter((name) => !env.includes(name))
+      .map((name) => ({ ...bySlug(name), optional: true })),
     ...tool.requires.secrets.map((name) =>
       need(name, matchSecretSlug(name, slugs) ?? name.replaceAll(".", "-"), false),
     ),

@@ -64,6 +64,10 @@ export const tellWithout = (tell: Tell, secrets: readonly Secret[]): Teller => {
   }
 }
 
+/** A text without them. */
+export const textWithout = (text: string, secrets: readonly Secret[]): string =>
+  cleaningOf(valuesOf(secrets)).clean(text)
+
 export const withoutSecrets = (outcome: Success | Failure, secrets: readonly Secret[]): Success | Failure => {
   const values = valuesOf(secrets)
   if (values.length === 0) return outcome

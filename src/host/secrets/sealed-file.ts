@@ -10,10 +10,11 @@ import type { SecretName } from "./vault.ts"
 import type { VaultKey } from "./vault-key.ts"
 
 export interface Entry extends SecretName {
+  readonly set: string
   readonly value: string
 }
 
-interface Sealed {
+export interface Sealed {
   readonly nonce: string
   readonly text: string
   readonly tag: string
@@ -30,7 +31,8 @@ interface SealedFile {
 const ALGORITHM = "aes-256-gcm"
 const FORMAT = "caisson-vault/1"
 
-const encrypt = (key: Uint8Array, plain: Uint8Array, bound: string): Sealed => {
+/** `bound`: what it counts for; under another word it cannot be opened. */
+export const encrypt = (key: Uint8Array, plain: Uint8Array, bound: string): Sealed => {
   const nonce = randomBytes(12)
   const cipher = createCipheriv(ALGORITHM, key, nonce)
   cipher.setAAD(Buffer.from(bound))
@@ -38,7 +40,8 @@ const encrypt = (key: Uint8Array, plain: Uint8Array, bound: string): Sealed => {
   return { nonce: nonce.toString("base64"), text: text.toString("base64"), tag: cipher.getAuthTag().toString("base64") }
 }
 
-const decrypt = (key: Uint8Array, { nonce, text, tag }: Sealed, bound: string): Buffer => {
+/** Throws where it is not what was encrypted. */
+export const decrypt = (key: Uint8Array, { nonce, text, tag }: Sealed, bound: string): Buffer => {
   const decipher = createDecipheriv(ALGORITHM, key, Buffer.from(nonce, "base64"), { authTagLength: 16 })
   decipher.setAAD(Buffer.from(bound))
   decipher.setAuthTag(Buffer.from(tag, "base64"))
@@ -58,7 +61,7 @@ export const sealFile = (entries: readonly Entry[], key: VaultKey): string => {
   return `${JSON.stringify(file)}\n`
 }
 
-const isSealed = (value: unknown): value is Sealed =>
+export const isSealed = (value: unknown): value is Sealed =>
   typeof value === "object" &&
   value !== null &&
   ["nonce", "text", "tag"].every((name) => typeof (value as Record<string, unknown>)[name] === "string")

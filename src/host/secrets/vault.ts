@@ -5,7 +5,10 @@
  * scoped to a user is of no use to another; the same for workspaces and drivers. Of several that fit, the one that says
  * most is meant, a driver's before a workspace's before a user's.
  */
+import { shown } from "../../manifest/values/diagnostics.ts"
+import { isOfTenant } from "../access/caller.ts"
 import type { Failure } from "../failure.ts"
+import { vaultLimits } from "../limits.ts"
 import type { Secret } from "./secret.ts"
 
 export interface SecretScope {
@@ -22,8 +25,8 @@ export type SecretUse = Required<SecretScope>
 export interface SecretName {
   readonly slug: string
   readonly scope: SecretScope
-  /** when it was set last, ISO */
-  readonly set: string
+  /** when it was set last, ISO; absent where the store does not tell */
+  readonly set?: string
 }
 
 export type VaultAnswer<T> = { readonly ok: true; readonly value: T } | Failure
@@ -44,7 +47,9 @@ const FIELDS = ["driver", "workspace", "user"] as const
 
 export const sameScope = (a: SecretScope, b: SecretScope): boolean => FIELDS.every((field) => a[field] === b[field])
 
+/** What is for everybody is for this host's own users. */
 const covers = (scope: SecretScope, use: SecretUse): boolean =>
+  (scope.user !== undefined || !isOfTenant(use.user)) &&
   FIELDS.every((field) => scope[field] === undefined || scope[field] === use[field])
 
 /** Of two that fit: as many fields as possible, the earlier field before the later. */
@@ -60,3 +65,28 @@ export const meant = (names: readonly SecretName[], slug: string, use: SecretUse
 
 const SLUG = /^(?:[a-z][a-z0-9-]*[a-z0-9]\/)?[a-z][a-z0-9-]*[a-z0-9]$/
 export const isSlug = (text: string): boolean => text.length >= 2 && text.length <= 80 && SLUG.test(text)
+
+const unfit = (message: string, hint: string): Failure => ({
+  ok: false,
+  code: "input_invalid",
+  message,
+  hint,
+  details: {},
+})
+
+/** Why no vault keeps this under that name; undefined where it may. */
+export const valueFault = (slug: string, value: Secret): Failure | undefined => {
+  if (!isSlug(slug))
+    return unfit(
+      `\`${shown(slug, 80)}\` is not a secret's name`,
+      "write lower-case letters, digits and hyphens, perhaps behind a group, as in github/token",
+    )
+  const bytes = Buffer.byteLength(value.reveal())
+  if (bytes === 0 || bytes > vaultLimits.valueBytes.value)
+    return unfit(
+      `the value of ${slug} has ${bytes} bytes; it may have 1 to ${vaultLimits.valueBytes.value}`,
+      "give the value on stdin, or at the prompt",
+    )
+  if (value.reveal().includes("\0")) return unfit(`the value of ${slug} holds a NUL character`, "give it as text")
+  return undefined
+}

@@ -20,7 +20,10 @@ export interface Instant {
 
 export const now = (): Instant => ({ wallMs: Date.now(), boot: bootId(), upMs: Math.round(uptime() * 1000) })
 
-export const isOver = (since: Instant, forMs: number, at: Instant): boolean =>
-  since.boot !== "" && since.boot === at.boot && since.upMs <= at.upMs
-    ? at.upMs - since.upMs >= forMs
-    : at.wallMs - since.wallMs >= forMs || at.wallMs < since.wallMs
+/** How long ago it was; for ever where no clock can tell. */
+export const elapsedMs = (since: Instant, at: Instant): number => {
+  if (since.boot !== "" && since.boot === at.boot && since.upMs <= at.upMs) return at.upMs - since.upMs
+  return at.wallMs < since.wallMs ? Number.POSITIVE_INFINITY : at.wallMs - since.wallMs
+}
+
+export const isOver = (since: Instant, forMs: number, at: Instant): boolean => elapsedMs(since, at) >= forMs

@@ -7,7 +7,8 @@
  */
 import type { DatabaseSync } from "node:sqlite"
 import { hostLimits } from "../limits.ts"
-import { openSqliteFile, type Schema, type SqliteFile } from "./sqlite-file.ts"
+import type { Schema } from "./sqlite/schema.ts"
+import { openSqliteFile, type SqliteFile } from "./sqlite/sqlite-file.ts"
 
 export interface RegisteredRow {
   readonly key: string

@@ -7,9 +7,12 @@ import { shown } from "../values/diagnostics.ts"
 import { coversName, parseEgressEntry } from "../values/egress-entry.ts"
 import { isObject, object, objects, optionalText, text, texts, without } from "../values/fields.ts"
 import type { JsonObject } from "../base-types.ts"
+import type { CodeBundle } from "../code-bundle.ts"
+import { compose } from "./composed.ts"
 
 interface Mended {
   readonly front: JsonObject
+  readonly bundle?: CodeBundle
   readonly unusable?: string
   /** the shape is so far off that a schema would only add noise */
   readonly stop?: true
@@ -161,26 +164,20 @@ function dropEmptyCommands(front: JsonObject): JsonObject {
   return { ...front, auth: mended }
 }
 
-/**
- * `code` and `run` (AIP-26) say which files a driver is made of and how they are started. Nobody here puts them together,
- * and a driver without them would be another one than its author wrote: it is told by name and never serves.
- */
-function refuseComposed(front: JsonObject, { report, mode }: Context): Mended | undefined {
-  const named = ["code", "run"].filter((key) => front[key] !== undefined)
-  const [first] = named
-  if (first === undefined) return undefined
-  const message = `it is composed by \`${named.join("` and `")}\` (AIP-26), which this host does not do`
-  const fix =
-    "put the files beside the manifest and name them: `kind: sdk`, `package_manager: local`, `package`, `entrypoint`"
-  if (mode === "strict") report.error("driver-code", first, message, fix)
-  else report.lenient("driver-code", first, message, fix)
-  return { front: without(front, named), unusable: message }
-}
-
+/** What cannot be composed here is told by name and never serves: without its parts it would be another driver. */
 export function mendDriver(written: JsonObject, context: Context): Mended {
-  const composed = refuseComposed(written, context)
-  if (composed !== undefined) return { ...mendKind(composed.front, context), unusable: composed.unusable as string }
-  return mendKind(written, context)
+  const composed = compose(written, context)
+  if (composed === undefined) return mendKind(written, context)
+  if (composed.ok) return { ...mendKind(composed.front, context), bundle: composed.bundle }
+  const { path, message, fix } = composed.fault
+  if (context.mode === "strict") context.report.error("driver-code", path, message, fix)
+  else context.report.lenient("driver-code", path, message, fix)
+  // What stands for its package is never looked for.
+  const stand: JsonObject = { package: "unset", package_manager: "local", ...composed.front }
+  return {
+    ...mendKind(composed.front["kind"] === "sdk" ? stand : composed.front, context),
+    unusable: `it is composed by \`code\` and \`run\` (AIP-26), and cannot be: ${message}`,
+  }
 }
 
 function mendKind(written: JsonObject, context: Context): Mended {

@@ -1,5 +1,5 @@
 /**
- * DRIVER.md and SDK.md (AIP-30 and its subtypes) → DriverContract.
+ * DRIVER.md, SDK.md, HTTP.md and MCP.md (AIP-30 and its subtypes) → DriverContract.
  *
  * Guarantees: the universal schema is applied first, then the one of its `kind`; the leniencies of compat mode are
  * each named in the contract's source; what can be parsed but never serve a call is marked `unusable`.
@@ -31,6 +31,7 @@ import { splitInstall } from "../kinds/install.ts"
 import { liftRuntime, readEgressBudget, readLimits, readRunner } from "../kinds/runner.ts"
 import { readSetup } from "../kinds/setup.ts"
 import { limits } from "../limits.ts"
+import { checkTokensNamed, readTokenCapture } from "./token-capture.ts"
 import { compilePattern } from "../schema/pattern.ts"
 import { checkShape, ownSchema } from "../schema/shape.ts"
 import { secretsIn } from "../templates/template-tree.ts"
@@ -193,6 +194,7 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
     major: majorOf(version),
     body,
     code: context.code,
+    bundle: mended.bundle,
     implements: readImplements(front, { body, egress: network.egress }, origin, context),
     install: install?.methods ?? [],
     versionCheck: readVersionCheck(front, context),
@@ -215,6 +217,7 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
     runner,
     limits: readLimits(runner, metadata),
     egressBudget: readEgressBudget(metadata),
+    tokenCapture: readTokenCapture(metadata, context),
     examples: objects(front, "examples").map((each) =>
       defined({ goal: text(each, "goal"), note: optionalText(each, "note"), cmd: optionalText(each, "cmd") }),
     ),
@@ -225,5 +228,6 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
     source: sourceOf(context, origin.written),
   })
   checkSecrets(contract, context)
+  checkTokensNamed(contract.auth, contract.tokenCapture, context)
   return report.failed ? undefined : deepFreeze(contract)
 }

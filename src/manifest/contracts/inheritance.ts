@@ -7,13 +7,14 @@
  * inherits effects asks before them (C-8). Pure.
  */
 import { relaxesApproval } from "../values/approval.ts"
-import type { Report } from "../values/diagnostics.ts"
+import { joinPath, type Report } from "../values/diagnostics.ts"
 import { object, texts } from "../values/fields.ts"
 import { deepFreeze } from "../values/freeze.ts"
 import { covers, parseGlob } from "../values/globs.ts"
 import type { ActionContract, Approval, MutateScope, ToolContract } from "../base-types.ts"
 import { majorOf } from "../schema/version.ts"
 import { ACTION_FILE, ACTION_INLINE } from "./action-ref.ts"
+import { missingScopes, withOutputScopes } from "./file-contract.ts"
 
 const scopeCovers = (wide: string, narrow: string): boolean => {
   const [one, other] = [parseGlob(wide), parseGlob(narrow)]
@@ -46,20 +47,42 @@ const isQuiet = (approval: Approval, mutates: readonly MutateScope[]): boolean =
 /** `approval: auto` beside effects that the action has, which the tool's own file did not show. */
 function checkQuiet(tool: ToolContract, action: ActionContract, report: Report): void {
   const { unsaid: left = [], source } = tool
-  if (left.includes("approval") || !left.includes("mutates") || !isQuiet(tool.approval, action.mutates)) return
+  const mutates = withOutputScopes(action.mutates, tool)
+  if (left.includes("approval") || !left.includes("mutates") || !isQuiet(tool.approval, mutates)) return
   const say = source.mode === "strict" ? report.error : report.warn
   say(
     "approval-auto-with-mutates",
     "approval",
-    `\`approval: auto\` is for tools that change nothing, and this one has \`${action.mutates[0]?.text ?? ""}\` from \`${action.id}\`; taken as \`on-mutate\``,
+    `\`approval: auto\` is for tools that change nothing, and this one has \`${mutates[0]?.text ?? ""}\`, with what \`${action.id}\` has; taken as \`on-mutate\``,
     "write `approval: on-mutate` (or `always`), or leave it out",
   )
+}
+
+/** Files that the tool gives out, and no effect that the action has is. */
+function checkOutputs(
+  { unsaid: left = [], source, id, outputsFiles = {} }: ToolContract,
+  action: ActionContract,
+  report: Report,
+): void {
+  if (!left.includes("mutates")) return
+  const say = source.mode === "strict" ? report.error : report.warn
+  for (const { key, scope } of missingScopes(
+    outputsFiles,
+    id,
+    action.mutates.map((each) => each.text),
+  ))
+    say(
+      "output-undeclared",
+      `${joinPath("outputsFiles", key)}.path`,
+      `the file is an effect that \`${action.id}\` does not have`,
+      `write \`mutates\` in the tool, with \`${scope}\` in it`,
+    )
 }
 
 /** The tool as it is with what it has from its action. */
 function inherit(tool: ToolContract, action: ActionContract): ToolContract {
   const { unsaid: left = [], ...own } = tool
-  const mutates = left.includes("mutates") ? action.mutates : tool.mutates
+  const mutates = left.includes("mutates") ? withOutputScopes(action.mutates, tool) : tool.mutates
   const network = left.includes("network") ? action.requires.network : tool.requires.network
   const floor: Approval =
     mutates.length > 0 && action.approval.class === "auto" ? { class: "on-mutate" } : action.approval
@@ -81,6 +104,7 @@ function inherit(tool: ToolContract, action: ActionContract): ToolContract {
 /** Does the tool hold to its action? Answers with the tool as it is with what it inherits. */
 export function settleAction(written: ToolContract, action: ActionContract, report: Report): ToolContract {
   checkQuiet(written, action, report)
+  checkOutputs(written, action, report)
   const tool = inherit(written, action)
   checkAction(tool, action, report)
   return tool

@@ -23,7 +23,7 @@ import {
   texts,
 } from "../values/fields.ts"
 import { readRequires } from "./action.ts"
-import { readFileContracts } from "./file-contract.ts"
+import { declareOutputs, FS_ROOT, FS_ROOT_INPUT, hasFiles, readFiles, withFsRoot } from "./file-contract.ts"
 import { deepFreeze } from "../values/freeze.ts"
 import { compileSchema } from "../schema/json-schema.ts"
 import { parseMutates } from "../values/mutates.ts"
@@ -91,7 +91,8 @@ export function checkExamples(tool: ToolContract, severity: "error" | "warning")
   const say = severity === "error" ? report.error : report.warn
   tool.examples.forEach((example, i) => {
     const at = joinPath("examples", i)
-    const input = inputs.ok ? inputs.validate(example.input) : undefined
+    const given = hasFiles(tool) ? { ...example.input, [FS_ROOT_INPUT]: FS_ROOT } : example.input
+    const input = inputs.ok ? inputs.validate(given) : undefined
     if (input?.ok === false)
       say(
         "example-mismatch",
@@ -117,9 +118,10 @@ export function readTool(
 ): { readonly contract: ToolContract; readonly lifted: Lifted } | undefined {
   const { report } = context
   const { front: lean, lifted } = lift(written, context)
-  const kept = refuseRemoved(lean, context)
+  const current = refuseRemoved(lean, context)
   // What a tool leaves out, its action says; that is known when all manifests are.
-  const inherits = kept["implements"] !== undefined && kept["implements"] !== null
+  const inherits = current["implements"] !== undefined && current["implements"] !== null
+  const kept = inherits && current["mutates"] === undefined ? current : declareOutputs(current, context)
   const front = inherits && kept["approval"] === undefined ? kept : settleApproval(kept, context)
   checkCredentials(written, report)
   if (!checkShape("tool", front, report)) return undefined
@@ -127,6 +129,7 @@ export function readTool(
   const metadata = object(front, "metadata")
   const constraints = object(front, "driver_constraints")
   const version = text(front, "version")
+  const files = readFiles(front, context)
   const contract: ToolContract = defined({
     kind: "tool" as const,
     id: text(front, "id"),
@@ -134,7 +137,7 @@ export function readTool(
     description: text(front, "description"),
     version,
     major: majorOf(version),
-    inputs: object(front, "inputs"),
+    inputs: hasFiles(files) ? withFsRoot(object(front, "inputs"), report) : object(front, "inputs"),
     outputs: object(front, "outputs"),
     contextSchema: optionalObject(metadata, "contextSchema"),
     idempotent: flag(front, "idempotent"),
@@ -152,8 +155,7 @@ export function readTool(
     },
     ...readActionRef(front, context),
     unsaid: inherits ? unsaidIn(front) : undefined,
-    inputsFiles: readFileContracts(front, "inputsFiles", context),
-    outputsFiles: readFileContracts(front, "outputsFiles", context),
+    ...files,
     tags: texts(front, "tags"),
     examples: objects(front, "examples").map((e) =>
       defined({ name: text(e, "name"), input: object(e, "input"), output: e["output"], note: optionalText(e, "note") }),

@@ -4,9 +4,9 @@
  * Guarantees: a login says how it is done; state paths are reachable in the sandbox (AIP-29 §Auth); `expiry.detect` is
  * typed, and one that is not known or would end every login is reported and detects nothing. Does not: run anything.
  */
-import { readAddress } from "../values/address.ts"
+import { checkReach, readAddress } from "../values/address.ts"
 import type { Context } from "../values/context.ts"
-import { joinPath, shown } from "../values/diagnostics.ts"
+import { createReport, joinPath, shown } from "../values/diagnostics.ts"
 import type { EgressEntry } from "../values/egress-entry.ts"
 import { defined, flag, object, optionalNumber, optionalObject, optionalText, texts } from "../values/fields.ts"
 import { limits } from "../limits.ts"
@@ -14,6 +14,7 @@ import { canonicalGlob, globCovers } from "../values/sandbox-globs.ts"
 import type { JsonObject } from "../base-types.ts"
 import type { CliSpec } from "./cli.ts"
 import { type HttpProbe, readProbe } from "./health.ts"
+import { type AuthProvider, readProvider } from "./auth-provider.ts"
 import { readEvery } from "./waits.ts"
 
 export type LoginProof =
@@ -44,10 +45,12 @@ export type ExpiryDetector =
   | { readonly by: "header"; readonly name: string; readonly value: string }
 
 export interface AuthSpec {
-  /** a SECRETS.md */
+  /** a SECRETS.md; one that leads to an AUTH.md is `provider` */
   readonly ref?: string
   readonly state: { readonly paths: readonly string[]; readonly env: readonly string[] }
   readonly login?: LoginSpec
+  /** the AUTH.md beside the driver, or that `ref` leads to */
+  readonly provider?: AuthProvider
   readonly refresh?: RefreshSpec
   readonly expiry?: ExpiryDetector
 }
@@ -83,7 +86,7 @@ function readProofs(login: JsonObject, egress: readonly EgressEntry[], context: 
 
 function readLogin(
   auth: JsonObject,
-  cli: boolean,
+  { cli, otherwise }: { readonly cli: boolean; readonly otherwise: boolean },
   egress: readonly EgressEntry[],
   context: Context,
 ): LoginSpec | undefined {
@@ -91,7 +94,7 @@ function readLogin(
   if (login === undefined) return undefined
   const cmd = optionalText(login, "cmd")
   const url = optionalText(login, "url")
-  if (cmd === undefined && (cli || url === undefined))
+  if (cmd === undefined && !otherwise && (cli || url === undefined))
     context.report.error(
       "missing-field",
       "auth.login.cmd",
@@ -183,6 +186,45 @@ function readRefresh(auth: JsonObject, context: Context): RefreshSpec | undefine
   return undefined
 }
 
+const namesProvider = (ref: string): boolean => /(?:^|\/)AUTH\.md$/.test(ref)
+
+/** What its users log in to. One that is there and cannot be read is no login at all. */
+function readLinked(
+  ref: string | undefined,
+  egress: readonly EgressEntry[],
+  context: Context,
+): AuthProvider | undefined {
+  const { links, file, mode, report } = context
+  const found = links?.provider(file, ref)
+  if (found === undefined) {
+    if (ref !== undefined && links !== undefined)
+      report.error(
+        "auth-ref-unresolvable",
+        "auth.ref",
+        `\`${shown(ref)}\` leads to no AUTH.md`,
+        "add it, or correct the path",
+      )
+    return undefined
+  }
+  const own = createReport(found.file)
+  const provider =
+    found.front === undefined ? undefined : readProvider(found.front, { file: found.file, mode, report: own })
+  if (provider === undefined)
+    report.error(
+      "auth-provider-invalid",
+      "auth",
+      `its login is described in ${shown(found.file, 200)}, which has errors`,
+      "mend that file; its own messages say how",
+    )
+  for (const address of [
+    provider?.apiBase,
+    provider?.issuer,
+    ...Object.values<string | undefined>({ ...provider?.endpoints }),
+  ])
+    if (address !== undefined) checkReach(new URL(address), "network.egress", egress, context)
+  return provider
+}
+
 export function readAuth(
   front: JsonObject,
   cli: CliSpec | undefined,
@@ -193,10 +235,16 @@ export function readAuth(
   if (auth === undefined) return undefined
   const state = object(auth, "state")
   checkStatePaths(texts(state, "paths"), cli, context)
+  const ref = optionalText(auth, "ref")
+  const linked = ref !== undefined && namesProvider(ref) ? ref : undefined
+  const provider = readLinked(linked, egress, context)
+  // An AUTH.md, or a function of its own, logs in without a command.
+  const otherwise = provider !== undefined || context.code !== undefined
   return defined({
-    ref: optionalText(auth, "ref"),
+    ref: linked === undefined ? ref : undefined,
+    provider,
     state: { paths: texts(state, "paths"), env: texts(state, "env") },
-    login: readLogin(auth, cli !== undefined, egress, context),
+    login: readLogin(auth, { cli: cli !== undefined, otherwise }, egress, context),
     refresh: readRefresh(auth, context),
     expiry: readExpiry(auth, context),
   })

@@ -1,10 +1,10 @@
 /**
  * `install[]` (AIP-29 §Install) → recipes in the author's order, each usable or kept with the reason why not.
  *
- * Guarantees: an unknown, experimental, malformed, placeholder-hashed or unhashed-download method never fails the
- * manifest in compat mode and is never usable (C-30; a placeholder is not "no hash"), and what is not usable has no
- * recipe, so that nobody can run it; what is fetched has the hash it must have. Strict mode refuses placeholders and
- * downloads without a hash. Does not: install anything.
+ * Guarantees: an unknown, experimental, malformed or placeholder-hashed method never fails the manifest in compat mode
+ * and is never usable (C-30; a placeholder is not "no hash"), and what is not usable has no recipe, so that nobody can run
+ * it. What is fetched has the hash it must have, or none at all, which whoever installs must be allowed to take. Strict
+ * mode refuses placeholders and downloads without a hash. Does not: install anything.
  */
 import { readAddress } from "../values/address.ts"
 import type { Context } from "../values/context.ts"
@@ -19,9 +19,9 @@ export type InstallRecipe =
   | ({ readonly method: "npm"; readonly global: boolean } & PackageName)
   | ({ readonly method: "pip"; readonly user: boolean } & PackageName)
   /** a script that is run once its hash is right */
-  | { readonly method: "curl"; readonly url: string; readonly sha256: string }
+  | { readonly method: "curl"; readonly url: string; readonly sha256?: string }
   /** a program, or an archive with the program at `extractBin` */
-  | { readonly method: "download"; readonly url: string; readonly extractBin: string; readonly sha256: string }
+  | { readonly method: "download"; readonly url: string; readonly extractBin: string; readonly sha256?: string }
   /** comes with the manifest; relative to its folder */
   | { readonly method: "vendored"; readonly path: string }
 
@@ -32,6 +32,9 @@ export type InstallMethod =
 const PACKAGES = ["brew", "apt", "dnf", "pacman", "choco", "scoop", "npm", "pip", "cargo", "go"] as const
 const KNOWN = [...PACKAGES, "curl", "download", "vendored"]
 const SHA256 = /^[a-f0-9]{64}$/
+/** `000…0`, `0123…` over and over: what nobody's file has. */
+const REPEATED = /^(.{1,32})\1+$/
+const isHash = (value: JsonValue): boolean => typeof value === "string" && SHA256.test(value) && !REPEATED.test(value)
 
 export interface InstallSplit {
   readonly methods: readonly InstallMethod[]
@@ -81,7 +84,15 @@ function recipeOf(entry: JsonObject): InstallRecipe | Fault {
       message: address.ok ? "a download must come by `https://`" : address.message,
       fix: "write the full `https://…` address",
     }
-  const fetched = { url: address.url.href, sha256: text(entry, "verify_sha256") }
+  if (/\$\{|%7[bB]|%3[cC]|\.\.\./.test(address.url.href) || address.text.includes("${"))
+    return {
+      rule: "install-url-placeholder",
+      key: "url",
+      message: `\`${shown(address.text)}\` holds a placeholder; the method is unusable until it is an address`,
+      fix: "write the full address of one file",
+    }
+  const sha256 = optionalText(entry, "verify_sha256")
+  const fetched = { url: address.url.href, ...(sha256 === undefined ? {} : { sha256 }) }
   if (method === "curl") return { method, ...fetched }
   const extractBin = text(entry, "extract_bin")
   if (climbs(extractBin))
@@ -121,8 +132,9 @@ function readMethod(entry: JsonObject, path: string, checked: JsonValue[], conte
     return unusable("unknown install method")
   }
   const hash = entry["verify_sha256"]
-  if (mode === "compat" && hash !== undefined && (typeof hash !== "string" || !SHA256.test(hash))) {
-    report.lenient(
+  if (hash !== undefined && !isHash(hash) && (mode === "compat" || (typeof hash === "string" && SHA256.test(hash)))) {
+    const say = mode === "strict" ? report.error : report.lenient
+    say(
       "install-hash-placeholder",
       `${path}.verify_sha256`,
       "this is no SHA-256; the method is unusable until it is",
@@ -151,10 +163,9 @@ function readMethod(entry: JsonObject, path: string, checked: JsonValue[], conte
     say(
       "install-no-hash",
       path,
-      `\`${method}\` without \`verify_sha256\` would run whatever the server sends; it is never used`,
+      `\`${method}\` without \`verify_sha256\` would run whatever the server sends; hosts refuse it unless told otherwise`,
       "add `verify_sha256`",
     )
-    return unusable("it has no hash")
   }
   if (method === "vendored" && climbs(optionalText(entry, "path") ?? "")) {
     report.error(

@@ -42,6 +42,10 @@ export type RunnerSpec =
   | { readonly form: "ref"; readonly ref: string }
   | { readonly form: "file"; readonly file: string }
 
+/** Is an image named by what it is? A name alone means another one tomorrow. */
+export const isPinned = (image: string): boolean =>
+  /^(?:[a-z0-9][A-Za-z0-9._/:-]{0,254}@)?sha256:[0-9a-f]{64}$/.test(image)
+
 const ENGINES = ["subprocess", "sandbox", "in-process"]
 const ALIASES = ["docker", "firecracker"] as const
 const FORMS = ["inline", "ref", "file"] as const

@@ -64,9 +64,17 @@ function settle<T>(what: string, claims: readonly Claim<T>[], diagnostics: Diagn
   })
 }
 
-/** A driver's paths may lead to other tools where its copy stands, so what they led to is part of what it claims. */
+/** A driver's paths may lead elsewhere where its copy stands, so what they led to is part of what it claims. */
 export const contentOf = (value: ToolContract | DriverContract | ActionContract | PolicyContract): string =>
-  value.kind === "driver" ? digestOf([value.source.digest, value.implements, value.code ?? null]) : value.source.digest
+  value.kind === "driver"
+    ? digestOf([
+        value.source.digest,
+        value.implements,
+        value.code ?? null,
+        value.bundle ?? null,
+        ...(value.auth?.provider === undefined ? [] : [value.auth.provider.source.digest]),
+      ])
+    : value.source.digest
 
 const claim = <T extends ToolContract | DriverContract | ActionContract | PolicyContract>(
   value: T,
@@ -187,6 +195,10 @@ export function buildCatalogue(
   )
   const secrets = settle("secret", secretClaims, diagnostics)
   const settled = { tools, drivers, secrets, actions, policies }
+  const providerFiles = manifests.filter(isKind("auth")).map(({ source }) => source.file)
   const secretFiles = new Set(manifests.filter(isKind("secrets")).map((inventory) => inventory.source.file))
-  return Object.freeze({ ...settled, diagnostics: [...diagnostics, ...checkReferences(settled, secretFiles)] })
+  return Object.freeze({
+    ...settled,
+    diagnostics: [...diagnostics, ...checkReferences(settled, { secretFiles, providerFiles })],
+  })
 }

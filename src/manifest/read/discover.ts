@@ -8,12 +8,13 @@
 import { dirname, join, resolve, sep } from "node:path"
 import { claimsOfBytes, claimsOfFront, followed } from "./claims.ts"
 import { commandLeaves } from "../contracts/cli-bundle.ts"
+import { codeId, servedBy } from "../contracts/composed.ts"
 import type { Lifted, LinkedTool, Links } from "../values/context.ts"
 import { isPathRef } from "../values/context.ts"
 import { createReport } from "../values/diagnostics.ts"
 import { findManifests, type FoundManifests, type ManifestBytes, RUNNER } from "./find.ts"
 import { readFrontmatter } from "./frontmatter.ts"
-import { manifestKind } from "./kind.ts"
+import { manifestKind, manifestNames } from "./kind.ts"
 import { loadFront } from "./load.ts"
 import type { DriverCode } from "../driver-code.ts"
 import type { JsonObject, LoadResult, ManifestKind, ManifestMode, ToolContract } from "../types.ts"
@@ -31,12 +32,7 @@ function parse(file: string, read: () => ManifestBytes, results: Map<string, Loa
   const refuse = (): undefined =>
     void results.set(file, { ok: false, file, kind: kind ?? "unknown", diagnostics: report.diagnostics })
   if (kind === undefined) {
-    report.error(
-      "unknown-file",
-      "",
-      "this is not the name of a manifest",
-      "name it TOOL.md, DRIVER.md, SDK.md, CLI.md, SECRETS.md, ACTION.md or POLICY.md",
-    )
+    report.error("unknown-file", "", "this is not the name of a manifest", `name it one of ${manifestNames.join(", ")}`)
     return refuse()
   }
   const bytes = read()
@@ -50,6 +46,10 @@ function parse(file: string, read: () => ManifestBytes, results: Map<string, Loa
   return undefined
 }
 
+const AUTH = "AUTH.md"
+
+const isBelow = (file: string, root: string): boolean => file.startsWith(root.endsWith(sep) ? root : root + sep)
+
 /**
  * Where a reference written in a manifest may lead, in the order it is tried (C-61): beside the file, from the root of
  * its folder of manifests, below that root's `.tools` (of actions, `.actions`); each the file itself, or the manifest
@@ -58,7 +58,7 @@ function parse(file: string, read: () => ManifestBytes, results: Map<string, Loa
 const targetsIn =
   (roots: readonly string[], folder: string, name: string) =>
   (from: string, ref: string): readonly string[] => {
-    const root = roots.find((each) => from.startsWith(each.endsWith(sep) ? each : each + sep))
+    const root = roots.find((each) => isBelow(from, each))
     const bases = [dirname(from), ...(root === undefined ? [] : [root, join(root, folder)])]
     return bases.flatMap((base) => {
       const path = resolve(base, ref)
@@ -71,13 +71,26 @@ export function loadFound(found: FoundManifests, options: { readonly mode: Manif
   const targets = targetsIn(found.roots, ".tools", "TOOL.md")
   const actions = targetsIn(found.roots, ".actions", "ACTION.md")
   const runners = targetsIn(found.roots, ".runners", RUNNER)
+  const providers = targetsIn(found.roots, ".auth", AUTH)
+  const codes = targetsIn(found.roots, ".code", "CODE.md")
   const results = new Map<string, LoadResult>()
   const read: readonly Parsed[] = [...files].flatMap(([file, bytes]) => {
     const front = parse(file, bytes, results)
     const code = found.entries.get(file)
     return front === undefined ? [] : [code === undefined ? front : { ...front, code }]
   })
-  const parsed = [...read, ...found.defined.map(({ doctype, ...rest }): Parsed => ({ kind: doctype, ...rest }))]
+  const parsed = [
+    ...read,
+    ...found.defined.map(
+      // A handle has more than a manifest, and what it has for its program must not be taken for the manifest's.
+      ({ doctype, file, front, code }): Parsed => ({
+        file,
+        kind: doctype,
+        front,
+        ...(code === undefined ? {} : { code }),
+      }),
+    ),
+  ]
   const subcommands = new Set(
     parsed
       .filter((p) => p.kind === "cli")
@@ -87,6 +100,8 @@ export function loadFound(found: FoundManifests, options: { readonly mode: Manif
           .flatMap((c) => targets(p.file, c.ref)),
       ),
   )
+  const bundles = new Map(parsed.filter(({ kind }) => kind === "code").map(({ file, front }) => [file, front]))
+  const fronts = new Map(parsed.map(({ file, front }) => [file, front]))
   const tools = new Map<string, LinkedTool>()
   const links: Links = {
     tool(from, ref) {
@@ -103,6 +118,19 @@ export function loadFound(found: FoundManifests, options: { readonly mode: Manif
       const bytes = file === undefined ? undefined : found.runners.get(file)
       return bytes === undefined || typeof bytes === "string" ? undefined : readFrontmatter(bytes, createReport(from))
     },
+    code(from, ref) {
+      const file = codes(from, ref).find((each) => bundles.has(each))
+      const front = file === undefined ? undefined : bundles.get(file)
+      return file === undefined || front === undefined ? undefined : { file, front }
+    },
+    provider(from, ref) {
+      const paths = ref === undefined ? [join(dirname(from), AUTH)] : providers(from, ref)
+      const file = paths.find((each) => files.has(each) && manifestKind(each) === "auth")
+      return file === undefined ? undefined : { file, front: fronts.get(file) }
+    },
+    bases: (from) => [dirname(from), ...found.roots.filter((root) => isBelow(from, root)).slice(0, 1)],
+    defaultFor: (id) =>
+      [...tools.values()].map(({ contract }) => contract).filter((tool) => tool.defaultImplementation === id),
     isSubcommand: (file) => subcommands.has(file),
   }
   const load = (p: Parsed): Lifted => {
@@ -116,7 +144,10 @@ export function loadFound(found: FoundManifests, options: { readonly mode: Manif
     const result = results.get(p.file)
     if (result?.ok === true) tools.set(p.file, { contract: result.manifest as ToolContract, lifted })
   }
-  for (const p of parsed.filter((one) => one.kind !== "tool")) load(p)
+  // One that serves nothing is there for others to name.
+  const serves = ({ kind, front }: Parsed): boolean =>
+    kind !== "code" || servedBy(front) !== undefined || links.defaultFor(codeId(front)).length > 0
+  for (const p of parsed.filter((one) => one.kind !== "tool" && serves(one))) load(p)
   const idAt =
     (file: string) =>
     (ref: string): string | undefined =>

@@ -5,13 +5,15 @@
  * give the same result. Pure: reads nothing but its arguments and our own schemas.
  */
 import { basename } from "node:path"
+import { readProvider } from "../kinds/auth-provider.ts"
 import { readAction } from "../contracts/action.ts"
+import { codeId, driverOfCode, servedBy } from "../contracts/composed.ts"
 import { readCli } from "../contracts/cli-bundle.ts"
 import type { Context, Lifted } from "../values/context.ts"
 import { createReport, shown } from "../values/diagnostics.ts"
 import { readDriver } from "../contracts/driver.ts"
 import { readFrontmatter } from "./frontmatter.ts"
-import { manifestKind, manifestNames } from "./kind.ts"
+import { driverKind, manifestKind, manifestNames } from "./kind.ts"
 import { readPolicy } from "../contracts/policy.ts"
 import { readSecrets } from "../contracts/secrets.ts"
 import { readTool } from "../contracts/tool.ts"
@@ -26,6 +28,15 @@ function readKind(
     const tool = readTool(front, context)
     return tool === undefined ? undefined : { manifest: tool.contract, lifted: tool.lifted }
   }
+  if (kind === "code") {
+    const entries =
+      servedBy(front) ??
+      context.links?.defaultFor(codeId(front)).map(({ id, version }) => ({ tool: id, version: `^${version}` })) ??
+      []
+    const origin = { written: front, commands: new Map<number, readonly string[]>() }
+    const driver = readDriver(driverOfCode(front, entries, context), context, origin)
+    return driver === undefined ? undefined : { manifest: driver }
+  }
   const manifest: Manifest | undefined =
     kind === "cli"
       ? readCli(front, context)
@@ -35,7 +46,9 @@ function readKind(
           ? readSecrets(front, context)
           : kind === "action"
             ? readAction(front, context)
-            : readPolicy(front, context)
+            : kind === "auth"
+              ? readProvider(front, context)
+              : readPolicy(front, context)
   return manifest === undefined ? undefined : { manifest }
 }
 
@@ -55,6 +68,14 @@ export function loadFront(
   const report = createReport(file)
   const refused = (): Loaded => ({ result: { ok: false, file, kind, diagnostics: report.diagnostics }, lifted: {} })
   try {
+    const named = driverKind(file)
+    if (named !== undefined && typeof front["kind"] === "string" && front["kind"] !== named)
+      report.error(
+        "file-kind",
+        "kind",
+        `a driver of kind ${shown(front["kind"], 40)} does not lie in ${basename(file)}`,
+        `write \`kind: ${named}\`, or name the file DRIVER.md`,
+      )
     const made = readKind(kind, front, { file, mode, report, ...beside })
     if (made === undefined || report.failed) return refused()
     return { result: { ok: true, manifest: made.manifest, diagnostics: report.diagnostics }, lifted: made.lifted ?? {} }

@@ -35,7 +35,7 @@ function checkToolReferences(tool: ToolContract, known: Known): readonly Diagnos
       "driver-ref-unresolvable",
       "default_implementation",
       `there is no driver \`${shown(tool.defaultImplementation)}\` among the manifests`,
-      "add its DRIVER.md, or correct the id; a CODE.md (AIP-26) is not run by itself: name it in a driver of kind sdk",
+      "add its DRIVER.md or CODE.md, or correct the id",
     )
   }
   tool.requires.tools.forEach((id, i) => {
@@ -82,10 +82,26 @@ function checkDriverReferences(driver: DriverContract, known: Known): readonly D
   return report.diagnostics
 }
 
-/** `secretFiles`: the SECRETS.md files that loaded, by path. */
+/** A login that no driver has. */
+function checkProvider(file: string, drivers: readonly DriverContract[]): readonly Diagnostic[] {
+  if (drivers.some(({ auth }) => auth?.provider?.source.file === file)) return []
+  const report = createReport(file)
+  report.warn(
+    "auth-unused",
+    "",
+    "no driver among the manifests logs in by it",
+    "put it beside a driver that has an `auth` block, or name its path in that driver's `auth.ref`",
+  )
+  return report.diagnostics
+}
+
+/** The SECRETS.md and AUTH.md files that loaded, by path. */
 export function checkReferences(
   catalogue: Omit<Catalogue, "diagnostics">,
-  secretFiles: ReadonlySet<string>,
+  {
+    secretFiles,
+    providerFiles,
+  }: { readonly secretFiles: ReadonlySet<string>; readonly providerFiles: readonly string[] },
 ): readonly Diagnostic[] {
   const known: Known = {
     tools: new Set(catalogue.tools.map((tool) => tool.id)),
@@ -99,5 +115,6 @@ export function checkReferences(
   return [
     ...catalogue.tools.flatMap((tool) => checkToolReferences(tool, known)),
     ...catalogue.drivers.flatMap((driver) => checkDriverReferences(driver, known)),
+    ...providerFiles.flatMap((file) => checkProvider(file, catalogue.drivers)),
   ]
 }

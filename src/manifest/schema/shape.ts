@@ -26,6 +26,7 @@ export const SHAPES = [
   "driver-builtin",
   "cli",
   "secrets",
+  "auth",
   "action",
   "policy-grants",
   "policy-governance",

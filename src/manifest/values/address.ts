@@ -30,8 +30,9 @@ export function readAddress(text: string): Address {
   return { ok: true, text, url }
 }
 
-/** The port that is dialled for an address. */
-const portOf = (url: URL): number => (url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port))
+/** The port that an address means, said or not. */
+export const portOf = (url: URL): number =>
+  url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port)
 
 /** Would the declared egress let this address through? */
 const reaches = (egress: readonly EgressEntry[], url: URL): boolean =>

@@ -29,6 +29,17 @@ export interface Links {
   action(fromFile: string, ref: string): string | undefined
   /** what the RUNNER.md says that a name or path written in a driver leads to */
   runner(fromFile: string, ref: string): JsonObject | undefined
+  /** the CODE.md that a path written in a manifest leads to */
+  code(fromFile: string, ref: string): { readonly file: string; readonly front: JsonObject } | undefined
+  /** the AUTH.md that a path written in a driver leads to, or, without one, that lies beside it */
+  provider(
+    fromFile: string,
+    ref?: string,
+  ): { readonly file: string; readonly front: JsonObject | undefined } | undefined
+  /** where a path of files is looked for: beside the manifest, then from the root of its folder of manifests */
+  bases(fromFile: string): readonly string[]
+  /** tools that name this implementation as theirs by default */
+  defaultFor(id: string): readonly Pick<ToolContract, "id" | "version">[]
   /** is this TOOL.md named in the `commands` of a CLI.md? */
   isSubcommand(file: string): boolean
 }

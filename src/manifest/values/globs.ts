@@ -68,6 +68,10 @@ export const parseGlob = (text: string): ParsedGlob => {
   return { ok: true, glob: Object.freeze({ text, segments: Object.freeze(segments) }) }
 }
 
+/** The pattern that matches this path, as it is reported, and nothing else. */
+export const exactGlob = (path: string): string =>
+  `/${path.replace(/[*?[\]{}!]/g, (char) => `\\x${char.charCodeAt(0).toString(16)}`)}`
+
 const parseSegment = (part: string, whole: string): Segment | string => {
   if (part === "") return `"${whole}" has an empty segment`
   if (part === "." || part === "..") return `"${whole}" has a "${part}" segment; name the path from the workspace root`

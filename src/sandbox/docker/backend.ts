@@ -7,7 +7,15 @@
  * Assumes: root, on the machine that the engine runs on.
  */
 import { createHash } from "node:crypto"
-import type { ControlReport, PreparedSandbox, SandboxBackend, SandboxShape, Unavailable } from "../backend.ts"
+import type {
+  ControlReport,
+  ImageProgram,
+  ImageQuestion,
+  PreparedSandbox,
+  SandboxBackend,
+  SandboxShape,
+  Unavailable,
+} from "../backend.ts"
 import type { FolderIdentity } from "../folder.ts"
 import type { HeldCommit, HeldCommitResult } from "../layers/held.ts"
 import { Transactions } from "../layers/transactions.ts"
@@ -19,6 +27,7 @@ import type { Endpoint } from "./engine/discovery.ts"
 import { examineControls } from "./examine.ts"
 import { park, type ParkFailure } from "./container/parked.ts"
 import { DEFAULT_BUDGET, type Kind, Pool, type PoolBudget, type Start } from "./container/pool.ts"
+import { findImageProgram } from "./images/image-program.ts"
 import { Prepared } from "./prepared.ts"
 import { elsewhere, engineSeesOurFiles } from "./engine/same-files.ts"
 import { connectEngine, type RootOptions, type ConnectedEngine } from "./connected-engine.ts"
@@ -42,6 +51,7 @@ const unavailable = ({ failure }: ParkFailure): Unavailable => {
     "no-space": "free disk space for the engine (`docker system df`)",
     egress:
       "make the base from this machine's own mirror (`node scripts/docker-base.mjs --load`), or add that host to its apt sources",
+    image: "have the engine fetch the image by that digest (`docker pull`), or name another one in the driver's runner",
     elsewhere:
       "run caisson where the engine runs, in its mount namespace and on its machine, or use `--backend namespace`",
     remote: "use the engine of this machine: workspaces and channels are folders and namespaces of this kernel",
@@ -189,6 +199,15 @@ export class DockerBackend implements SandboxBackend {
   }
   commitHeld(held: HeldCommit, cancel?: AbortSignal): Promise<HeldCommitResult> {
     return this.#transactions.commitHeld(held, cancel)
+  }
+  async imageProgram(
+    question: ImageQuestion,
+  ): Promise<{ readonly ok: true; readonly value: ImageProgram } | Unavailable> {
+    const connectedEngine = await this.connectedEngine()
+    if ("ok" in connectedEngine) return connectedEngine
+    const { engine, removals, workFolder, data } = connectedEngine
+    const found = await findImageProgram({ engine, removals, labels: { host: workFolder.host, data } }, question)
+    return found.ok ? found : unavailable(found)
   }
   async examine(): Promise<readonly ControlReport[]> {
     return examineControls(this, await this.connectedEngine())

@@ -9,7 +9,7 @@ import { createHash } from "node:crypto"
 import { closeSync, mkdirSync, realpathSync } from "node:fs"
 import { join } from "node:path"
 import { dockerFolder } from "../../data-folder/paths.ts"
-import { makeFile } from "../exact-modes.ts"
+import { makeFile, makeFolders } from "../exact-modes.ts"
 import type { Executables, Unavailable } from "../backend.ts"
 import { holdUsers, Users } from "../identities.ts"
 import { currentNetwork } from "../network/netns.ts"
@@ -23,6 +23,7 @@ import { type EngineWatch, watchEngine } from "./engine/engine-watch.ts"
 import { type WorkFolder, hostLives, openWorkFolder, sweepWorkFolders } from "./work-folder.ts"
 import type { ServeBuild } from "./images/builder-network.ts"
 import { imageRoots } from "./images/image-root.ts"
+import { pinnedRoots } from "./images/pinned-root.ts"
 import type { DriverLayer } from "./images/images.ts"
 import { hostRoots, rootKey } from "./images/host-root.ts"
 import { seccompProfile } from "./container/seccomp-json.ts"
@@ -169,7 +170,7 @@ export const connectEngine = async (options: ConnectedEngineOptions): Promise<Co
   const roots = new Map<string, Promise<Outcome<ContainerRoot>>>()
 
   const progress = options.progress ?? (() => {})
-  const imageRootsOf = (): RootMaker =>
+  const imageRootsOf = (own: Pick<RootOptions, "base" | "layerFor"> & { dir: string }): RootMaker =>
     imageRoots({
       engine,
       product: info.product,
@@ -180,12 +181,22 @@ export const connectEngine = async (options: ConnectedEngineOptions): Promise<Co
         homeNetwork,
         ...(options.serveBuild === undefined ? {} : { serve: options.serveBuild }),
       },
-      codeDir: workFolder.dir,
+      codeDir: own.dir,
       users: held,
       progress,
-      ...(options.base === undefined ? {} : { base: options.base }),
-      ...(options.layerFor === undefined ? {} : { layerFor: options.layerFor }),
+      ...(own.base === undefined ? {} : { base: own.base }),
+      ...(own.layerFor === undefined ? {} : { layerFor: own.layerFor }),
     })
+  const pinned = new Map<string, RootMaker>()
+  const makerOf = (image: string): RootMaker => {
+    const known = pinned.get(image)
+    if (known !== undefined) return known
+    const codeDir = join(workFolder.dir, `image-${pinned.size}`)
+    makeFolders(codeDir)
+    const made = pinnedRoots({ engine, image, codeDir, users: held, progress })
+    pinned.set(image, made)
+    return made
+  }
   const rootfs = options.rootfs ?? (options.layerFor === undefined ? "host" : "image")
   const maker =
     rootfs === "host"
@@ -196,7 +207,11 @@ export const connectEngine = async (options: ConnectedEngineOptions): Promise<Co
           architecture: architecture === "arm64" ? "arm64" : "amd64",
           progress,
         })
-      : imageRootsOf()
+      : imageRootsOf({
+          dir: workFolder.dir,
+          ...(options.base === undefined ? {} : { base: options.base }),
+          ...(options.layerFor === undefined ? {} : { layerFor: options.layerFor }),
+        })
   return {
     engine,
     info,
@@ -216,7 +231,8 @@ export const connectEngine = async (options: ConnectedEngineOptions): Promise<Co
       const key = rootKey(executables)
       let root = roots.get(key)
       if (root === undefined) {
-        root = maker.make(executables).catch((error: Error) => ({
+        const { image } = executables
+        root = (image === undefined ? maker : makerOf(image)).make(executables).catch((error: Error) => ({
           ok: false as const,
           failure: {
             kind: "refused" as const,
@@ -232,7 +248,7 @@ export const connectEngine = async (options: ConnectedEngineOptions): Promise<Co
     },
     forgetRoots() {
       roots.clear()
-      maker.forget()
+      for (const each of [maker, ...pinned.values()]) each.forget()
     },
     async dispose() {
       watch.dispose()

@@ -4,11 +4,12 @@
  * Guarantees: the layer is written once or thrown away once, and its mounts and container go with that; a layer whose
  * writers were not seen to end is never written.
  */
-import type { CommitResult, Denial, ExitedSandbox } from "../backend.ts"
+import type { CommitResult, Denial, Exchanged, ExitedSandbox, HomeAfter } from "../backend.ts"
 import type { WriteSet } from "../effects/types.ts"
 import type { OpenLayers } from "../layers/call-layers.ts"
 import type { SealedLayers } from "../layers/sealed-layers.ts"
 import type { HoldAnswer, HoldRequest } from "../layers/held.ts"
+import type { LookBounds, Looked } from "../layers/look.ts"
 import { NO_WRITES, UNSEEN } from "../unsettled.ts"
 import type { SealedRun } from "./sealed-run.ts"
 
@@ -28,6 +29,8 @@ export class Exited implements ExitedSandbox {
   readonly usage
   readonly writes
   readonly home?: WriteSet
+  readonly homeAfter?: HomeAfter
+  readonly exchanged?: Exchanged
   readonly #layers: SealedLayers | OpenLayers
   readonly #done: () => void
   #settled = false
@@ -44,12 +47,14 @@ export class Exited implements ExitedSandbox {
     }
     this.writes = "writes" in layers ? layers.writes : NO_WRITES
     if ("home" in layers && layers.home !== undefined) this.home = layers.home
+    if ("homeAfter" in layers && layers.homeAfter !== undefined) this.homeAfter = layers.homeAfter
+    if ("exchanged" in layers && layers.exchanged !== undefined) this.exchanged = layers.exchanged
   }
   async keepHome(): Promise<CommitResult> {
     if (this.#settled) throw new Error("this sandbox was settled already")
     return "keepHome" in this.#layers ? this.#layers.keepHome() : UNSEEN
   }
-  async commit(cancel?: AbortSignal): Promise<CommitResult> {
+  async commit(cancel?: AbortSignal, only?: readonly string[]): Promise<CommitResult> {
     if (this.#settled) throw new Error("this sandbox was settled already")
     const layers = this.#layers
     if (!("commit" in layers)) {
@@ -58,10 +63,13 @@ export class Exited implements ExitedSandbox {
     }
     this.#settled = true
     try {
-      return await layers.commit(cancel)
+      return await layers.commit(cancel, only)
     } finally {
       this.#drop()
     }
+  }
+  async look(bounds: LookBounds): Promise<readonly Looked[]> {
+    return !this.#settled && "look" in this.#layers ? this.#layers.look(bounds) : []
   }
   async hold(request: HoldRequest): Promise<HoldAnswer> {
     if (this.#settled) throw new Error("this sandbox was settled already")

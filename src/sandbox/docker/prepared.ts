@@ -4,16 +4,19 @@
  * Guarantees: a container runs one job; one that ran nothing, or could not, is let go of at once.
  */
 import { chownSync } from "node:fs"
+import { Socket } from "node:net"
 import type { ExitedSandbox, Job, PreparedSandbox, RunningSandbox, SandboxShape, Unavailable } from "../backend.ts"
 import { denialsOf } from "../denials.ts"
 import type { FolderIdentity } from "../folder.ts"
 import { layerRefusal, openLayers, type OpenLayers } from "../layers/call-layers.ts"
+import { openEmptyMounts } from "../layers/empty-mounts.ts"
 import type { OwnerMaps } from "../layers/overlay.ts"
 import type { LayerPlace } from "../layers/store.ts"
 import type { Transactions } from "../layers/transactions.ts"
+import { mayBeReached } from "../network/reach-inside.ts"
 import { deniedAttempts } from "../network/denied-attempts.ts"
 import { openTerminal, type Terminal } from "../process/terminal.ts"
-import { unfitJob } from "../profile.ts"
+import { homeFolderOf, unfitJob } from "../profile.ts"
 import { cancelledWhile } from "../set-up.ts"
 import { workspaceOf } from "../workspace.ts"
 import type { OpenChannel } from "./container/channel.ts"
@@ -51,17 +54,20 @@ const attach = async (
   cancel: AbortSignal,
 ): Promise<Attached> => {
   const { parked, shape, owners, blank } = options
+  const transactions = await options.transactions.forCall(homeFolderOf(job), cancel)
   const { user } = parked
   const layers = await openLayers({
-    at: parked.containerMounts.slot,
-    place: options.place,
+    empty: openEmptyMounts({
+      at: parked.containerMounts.slot,
+      place: options.place,
+      identity: { uid: user, gid: user },
+    }),
     workspace,
     job,
     memoryBytes: shape.limits.memoryBytes,
-    identity: { uid: user, gid: user },
     owners,
     blank,
-    transactions: await options.transactions.forCall(job.home?.dir, cancel),
+    transactions,
   })
   let terminal: Terminal | undefined
   try {
@@ -117,6 +123,14 @@ export class Prepared implements PreparedSandbox {
       settled: () => this.#settled,
       signal: (name, over) => signalProgram(name, { first: () => parked.pid, over }),
       stop: (ending) => stopped.abort(ending),
+      reach: async (port) => {
+        const fd = mayBeReached(port, shape.network) ? parked.network.connectInside(port) : undefined
+        return fd === undefined ? undefined : new Socket({ fd, readable: true, writable: true })
+      },
+      glance: async () => ({
+        written: await attached.layers.written(),
+        denied: deniedAttempts(parked.network.attempted(), shape.network),
+      }),
     })
   }
   #release(): void {

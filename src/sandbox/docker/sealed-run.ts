@@ -12,8 +12,9 @@ import type { DiskUse, OpenLayers } from "../layers/call-layers.ts"
 import type { GroupUsage } from "../process/cgroup.ts"
 import { TREE } from "../process/limits.ts"
 import { watchRun } from "../process/watch-run.ts"
-import { RLIMIT } from "../../linux/syscalls.ts"
-import { encodeJob, STOP, type Status, type WireJob } from "./container/job-wire.ts"
+import { RLIMIT } from "../../linux/processes.ts"
+import { encodeJob, type WireJob } from "../process/job-wire.ts"
+import { STOP, type Status } from "./container/bridge-words.ts"
 import type { ParkedContainer } from "./container/parked.ts"
 
 export interface SealedRun {
@@ -40,13 +41,17 @@ const BRIDGE_STOPS_WITHIN_MS = 1_000
 
 const wireJob = ({ shape, job, filter }: SealedRunOptions): WireJob => ({
   program: job.argv[0] ?? shape.executables.program,
-  folder: "/workspace",
+  folder: job.startsIn ?? "/workspace",
   filter,
   argv: job.argv,
-  env: { ...job.env, PWD: "/workspace" },
+  env: { ...job.env, PWD: job.startsIn ?? "/workspace" },
   limits: [
-    { resource: RLIMIT.FSIZE, value: BigInt(job.limits.diskBytes) },
-    ...cpuBackstop(job.limits.cpuMs, true).map(({ hard }) => ({ resource: RLIMIT.CPU, value: BigInt(hard) })),
+    { resource: RLIMIT.FSIZE, soft: BigInt(job.limits.diskBytes), hard: BigInt(job.limits.diskBytes) },
+    ...cpuBackstop(job.limits.cpuMs, true).map(({ hard }) => ({
+      resource: RLIMIT.CPU,
+      soft: BigInt(hard),
+      hard: BigInt(hard),
+    })),
   ],
   tty: job.stdio.kind === "terminal",
   privatePipes: shape.privatePipes,

@@ -13,7 +13,7 @@ import { makeFolder } from "../exact-modes.ts"
 import { errorCode, openRoot } from "../effects/beneath.ts"
 import { removeTree } from "../effects/commit/recovery/remove.ts"
 import { fromBuffer } from "../effects/names.ts"
-import { MNT_DETACH, MS, mount, umount } from "../../linux/syscalls.ts"
+import { MNT_DETACH, MS, mount, umount } from "../../linux/mounts.ts"
 import { mountsBelow } from "../layers/overlay.ts"
 
 export interface WorkFolder {

@@ -7,7 +7,7 @@
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, type BigIntStats } from "node:fs"
 import type { OpenFolder } from "../folder.ts"
-import { openat2Beneath } from "../../linux/syscalls.ts"
+import { openat2Beneath } from "../../linux/files.ts"
 import { below, fromBuffer, toNative, type BytePath } from "./names.ts"
 
 const O_PATH = 0o10000000

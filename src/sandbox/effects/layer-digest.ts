@@ -9,7 +9,7 @@
  */
 import { closeSync, constants, lstatSync, openSync, readdirSync, readlinkSync, type BigIntStats } from "node:fs"
 import { createHash, type Hash } from "node:crypto"
-import { lgetxattr, llistxattr } from "../../linux/syscalls.ts"
+import { lgetxattr, llistxattr } from "../../linux/files.ts"
 import { Breath } from "./breath.ts"
 import { digestFd } from "./digest.ts"
 import { DEFAULT_LAYER_LIMITS, LayerRefused } from "./limits.ts"

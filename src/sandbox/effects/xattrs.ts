@@ -6,7 +6,7 @@
  * (SELinux labels, trusted.*) and are neither compared nor carried; file capabilities are refused, and so is any name
  * that an overlay file system of either kind would read as its own: what a call leaves may be a layer's lower next time.
  */
-import { lgetxattr, llistxattr } from "../../linux/syscalls.ts"
+import { lgetxattr, llistxattr } from "../../linux/files.ts"
 
 export type XattrPrefix = "trusted" | "user"
 export type Xattrs = ReadonlyMap<string, Buffer>

@@ -1,30 +1,19 @@
 /**
- * A mounts: the call's own folder with its layers, its home and its scratch.
+ * A call's mounts: its own folder, made empty before, with the layers of its workspace and home, and its files.
  *
- * Guarantees: everything the call can write is in this folder, on disk below the data folder, or in memory that the
- * call's own limit counts: `/dev/shm` always, the rest where the disk cannot hold layers. Nothing in it is executable, a
- * device or setuid in effect. Mount points lie in memory in any case, so that one unmounting takes all of them at once;
- * what is on disk is removed afterwards, when nobody waits for it.
+ * Guarantees: the folder is as large as the call's limits say before anything of the call is in it; what a sandbox was
+ * made with shows the workspace and the home once they `appear`, as they are then, and not before.
  */
-import { randomUUID } from "node:crypto"
-import { chownSync, rmdirSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { makeFile, makeFolder, makeFolders } from "../exact-modes.ts"
+import { makeFile, makeFolders } from "../exact-modes.ts"
 import type { Job } from "../terms.ts"
-import { MNT_DETACH, MS, mount, umount } from "../../linux/syscalls.ts"
+import { MNT_DETACH, MS, mount, umount } from "../../linux/mounts.ts"
+import { closed, type EmptyMounts, refuseScarce } from "./empty-mounts.ts"
 import { budgetOf } from "./limits.ts"
-import { diskOf, isScarce } from "./meter.ts"
-import {
-  type Identity,
-  type Layer,
-  type LayerFolders,
-  LayerUnavailable,
-  openLayer,
-  openScratch,
-  type OwnerMaps,
-} from "./overlay.ts"
-import { removeLater } from "./remove.ts"
+import { type MemoryHome, openMemoryHome } from "./home/memory.ts"
+import { type Layer, type LayerParts, openLayer, type OwnerMaps } from "./overlay.ts"
 import type { LayerPlace } from "./store.ts"
+import { globFilter } from "./view/view.ts"
 
 /** What the sandbox is shown, by the places it has inside. */
 export interface LayerPaths {
@@ -37,7 +26,10 @@ export interface LayerPaths {
 
 export interface CallMounts {
   readonly workspace: Layer
+  /** of a home that lies in a folder */
   readonly home: Layer | undefined
+  /** of one that is in memory alone */
+  readonly memoryHome: MemoryHome | undefined
   readonly paths: LayerPaths
   /** the folder that layers are written to */
   readonly store: string
@@ -45,6 +37,11 @@ export interface CallMounts {
   readonly written: readonly string[]
   /** what it lies on */
   readonly medium: LayerPlace["kind"]
+  /**
+   * Show workspace and home on the empty folders that a sandbox was made with, with all that lies over them; `files`: so
+   * does /tmp where files were laid there, since what was mounted shows as it was at first, not as it was made then.
+   */
+  appear(files: boolean): void
   /** The layers stop being mounted; their upper folders stay readable. */
   seal(): void
   /** Once; again does nothing. */
@@ -52,13 +49,11 @@ export interface CallMounts {
 }
 
 interface CallMountsOptions {
-  /** a path that is free, in a folder of the caller's; where the mounts is mounted */
-  readonly at: string
-  readonly place: LayerPlace
+  /** the call's from now on */
+  readonly empty: EmptyMounts
   readonly workspace: string
-  readonly job: Pick<Job, "home" | "files" | "limits">
+  readonly job: Pick<Job, "home" | "files" | "limits" | "startsScratch">
   readonly memoryBytes: number
-  readonly identity: Identity | undefined
   readonly owners: OwnerMaps
 }
 
@@ -74,134 +69,93 @@ const writeFiles = (folder: string, files: Readonly<Record<string, Uint8Array>>)
   }
 }
 
-const unmountQuietly = (at: string): void => {
-  try {
-    umount(at, MNT_DETACH)
-  } catch {
-    // Not mounted.
-  }
-}
-/** A backend may have made them read-only where they lie. */
-const removePlaced = (placed: string): void => {
-  unmountQuietly(placed)
-  rmSync(placed, { recursive: true, force: true })
-}
-
-const closed = MS.NOSUID | MS.NODEV | MS.NOEXEC
-
-/** Mount points that count as entries there. */
-const OWN_ENTRIES = 16
-const mountMemory = (at: string, { job, memoryBytes }: CallMountsOptions): void => {
+/** Mount points and folders that count as entries there. */
+const OWN_ENTRIES = 24
+const sizeMemory = ({ empty, job, memoryBytes }: CallMountsOptions): void => {
   const { bytes, entries } = budgetOf(job.limits)
   const size = Math.min(bytes, memoryBytes)
-  mount("tmpfs", at, "tmpfs", closed, `size=${size},nr_inodes=${entries + OWN_ENTRIES},mode=0755`)
+  mount("tmpfs", empty.at, null, MS.REMOUNT | closed, `size=${size},nr_inodes=${entries + OWN_ENTRIES}`)
 }
 
-interface Store {
-  readonly folder: string
-  remove(): void
+type InMemory = Extract<NonNullable<Job["home"]>, { readonly content: unknown }>
+const homeInMemory = (
+  { empty, job, memoryBytes }: CallMountsOptions,
+  { content, keep }: InMemory,
+): Promise<MemoryHome> => {
+  const { bytes, entries } = budgetOf(job.limits)
+  const { at, identity } = empty
+  const keeps = globFilter(keep)
+  return openMemoryHome({
+    at: join(at, "m"),
+    content,
+    keeps,
+    identity,
+    bytes: Math.min(bytes, memoryBytes),
+    entries: entries + OWN_ENTRIES,
+  })
 }
-/** Where a call's layers are written to. */
-export const openStore = (at: string, place: LayerPlace): Store => {
-  if (place.kind === "memory") return { folder: at, remove: () => undefined }
-  const name = randomUUID()
-  const folder = join(place.folder, name)
-  makeFolder(folder)
-  try {
-    if (isScarce(diskOf(folder)))
-      throw new LayerUnavailable(
-        `the disk below ${place.folder} is nearly full`,
-        "free disk space, or set CAISSON_DATA to a folder on another disk",
-      )
-  } catch (error) {
-    removeLater(place.folder, name)
-    throw error
-  }
-  return { folder, remove: () => removeLater(place.folder, name) }
+
+/** Lay a folder over itself from which, unlike from the rest of the call's, programs may be started. */
+const openForPrograms = (folder: string): void => {
+  mount(folder, folder, null, MS.BIND, null)
+  mount("none", folder, null, MS.BIND | MS.REMOUNT | (closed & ~MS.NOEXEC), null)
 }
 
 export const openCallMounts = async (options: CallMountsOptions): Promise<CallMounts> => {
-  const { at, place, workspace, job, identity, owners } = options
-  const onDisk = place.kind === "disk"
-  makeFolder(at)
-  let store: Store
-  try {
-    mountMemory(at, options)
-    store = openStore(at, place)
-  } catch (error) {
-    unmountQuietly(at)
-    rmdirSync(at)
-    throw error
-  }
-  // Placed by the host, so it counts for nothing and lies beside the mounts.
-  const placed = `${at}.files`
+  const { empty, workspace, job, owners } = options
+  const { place, identity, dispose } = empty
   const layers: Pick<Layer, "unmount">[] = []
-  let mounted = true
-  const unmount = (): void => {
-    if (mounted) umount(at, MNT_DETACH)
-    mounted = false
+  const layer = async (parts: LayerParts, source: string): Promise<Layer> => {
+    const made = await openLayer({ source, parts, sandbox: identity, owners })
+    layers.push(made)
+    return made
   }
-  const seal = (): void => {
-    if (onDisk) unmount()
-    else for (const layer of layers.splice(0)) layer.unmount()
-  }
-  let disposed = false
-  const dispose = (): void => {
-    if (disposed) return
-    disposed = true
-    unmount()
-    rmdirSync(at)
-    removePlaced(placed)
-    store.remove()
+  const show = (merged: string, at: string): void => {
+    mount(merged, at, null, MS.BIND | MS.REC, null)
+    layers.push({ unmount: () => umount(at, MNT_DETACH) })
   }
   try {
-    const own = (name: string, mode: number): string => {
-      const path = join(at, name)
-      makeFolder(path, mode)
-      if (identity !== undefined) chownSync(path, identity.uid, identity.gid)
-      return path
+    sizeMemory(options)
+    if (place.kind === "disk") refuseScarce(empty.store, place.folder)
+    const workspaceLayer = await layer(empty.workspaceParts, workspace)
+    const { home } = job
+    const homeLayer = home !== undefined && "dir" in home ? await layer(empty.parts("h"), home.dir) : undefined
+    const memoryHome = home !== undefined && "content" in home ? await homeInMemory(options, home) : undefined
+    if (memoryHome !== undefined) layers.push(memoryHome)
+    const files = Object.keys(job.files).length > 0 ? empty.files : undefined
+    if (files !== undefined) writeFiles(files, job.files)
+    if (job.startsScratch === true) {
+      openForPrograms(empty.tmp)
+      layers.push({ unmount: () => umount(empty.tmp, MNT_DETACH) })
     }
-    const folders = (name: string): LayerFolders => {
-      const made = { at: join(at, name), store: join(store.folder, name) }
-      for (const folder of new Set(Object.values(made))) makeFolder(folder)
-      return made
-    }
-    const layer = async (name: string, source: string): Promise<Layer> => {
-      const made = await openLayer({ source, ...folders(name), sandbox: identity, owners })
-      layers.push(made)
-      return made
-    }
-    const scratchOnDisk = (): { readonly tmp: string; readonly home: string } => {
-      const scratch = openScratch(folders("s"), identity, { tmp: 0o1777, home: 0o700 })
-      return { tmp: join(scratch.merged, "tmp"), home: join(scratch.merged, "home") }
-    }
-    const workspaceLayer = await layer("w", workspace)
-    const homeLayer = job.home === undefined ? undefined : await layer("h", job.home.dir)
-    const files = Object.keys(job.files).length > 0 ? placed : undefined
-    if (files !== undefined) {
-      makeFolder(files)
-      writeFiles(files, job.files)
-    }
-    const places = onDisk ? scratchOnDisk() : { tmp: own("tmp", 0o1777), home: own("home", 0o700) }
-    const shm = own("shm", 0o1777)
     return {
-      store: store.folder,
+      store: empty.store,
       medium: place.kind,
       workspace: workspaceLayer,
       home: homeLayer,
+      memoryHome,
       paths: {
         workspace: workspaceLayer.merged,
-        home: homeLayer?.merged ?? places.home,
-        tmp: places.tmp,
-        shm,
+        home: homeLayer?.merged ?? memoryHome?.at ?? empty.home,
+        tmp: empty.tmp,
+        shm: empty.shm,
         ...(files === undefined ? {} : { files }),
       },
       written: [
         workspaceLayer.upper,
         ...(homeLayer === undefined ? [] : [homeLayer.upper]),
-        join(store.folder, "s", "upper"),
+        join(empty.store, "s", "upper"),
       ],
-      seal,
+      appear(laid) {
+        show(workspaceLayer.merged, empty.workspace)
+        if (laid || job.startsScratch === true) show(empty.tmp, empty.tmp)
+        const shownHome = homeLayer?.merged ?? memoryHome?.at
+        if (shownHome !== undefined) show(shownHome, empty.home)
+      },
+      seal() {
+        if (place.kind === "disk") empty.unmount()
+        else for (const each of layers.splice(0).reverse()) each.unmount()
+      },
       dispose,
     }
   } catch (error) {

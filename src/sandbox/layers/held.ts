@@ -11,7 +11,7 @@ import { createHash } from "node:crypto"
 import { closeSync, constants, fsyncSync, openSync, renameSync, writeSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { bootId } from "../../linux/boot-id.ts"
-import { syncfs } from "../../linux/syscalls.ts"
+import { syncfs } from "../../linux/files.ts"
 import type { CommitResult } from "../terms.ts"
 import { errorCode, openRoot } from "../effects/beneath.ts"
 import { type BaseRow, describeBase } from "../effects/commit/base.ts"
@@ -22,6 +22,7 @@ import type { WriteSet } from "../effects/types.ts"
 import type { XattrPrefix } from "../effects/xattrs.ts"
 import { type FolderIdentity, FolderReplaced, type OpenFolder, reopenFolder } from "../folder.ts"
 import { HELD } from "./limits.ts"
+import { lookAtLayer, type LookBounds, type Looked } from "./look.ts"
 import { diskOf, isScarce } from "./meter.ts"
 import { isOver, measure } from "./usage.ts"
 
@@ -177,6 +178,27 @@ const isAltered = async (upper: string, digest: string): Promise<boolean> => {
     return (await digestLayer(upper)) !== digest
   } catch (error) {
     if (errorCode(error) === "ENOENT") return true
+    throw error
+  }
+}
+
+/** What its files hold before and after; undefined where it is not what was held, or not there any more. */
+export const lookAtHeld = async (
+  { at, digest }: Pick<HeldCommit, "at" | "digest">,
+  bounds: LookBounds,
+): Promise<readonly Looked[] | undefined> => {
+  try {
+    const read = readDescription(at, digest)
+    if (!read.ok) return undefined
+    const { folder, boot, layer, writes } = read.description
+    using workspace = reopenFolder(folder, boot !== "" && boot !== bootId())
+    const upper = join(at, LAYER)
+    if (await isAltered(upper, layer)) return undefined
+    return await lookAtLayer(workspace, upper, writes.effects, bounds)
+  } catch (error) {
+    // The layer may still be whole: there is only nothing to hold it against.
+    if (error instanceof FolderReplaced) return []
+    if (errorCode(error) !== "") return undefined
     throw error
   }
 }

@@ -67,3 +67,6 @@ export const HOSTED = {
   /** entries of one folder that are listed; one with more is refused */
   listedEntries: 100_000,
 } as const
+
+/** What may be kept of a home that lies in memory. Its owner is `home/read.ts`; above any of them nothing of it is kept. */
+export const HOME = { bytes: 32 * MiB, entries: 10_000, pathBytes: 4_000 } as const

@@ -5,7 +5,7 @@
  * of that path can be taken for an option.
  */
 import { closeSync, constants, openSync } from "node:fs"
-import { mount } from "../../linux/syscalls.ts"
+import { mount } from "../../linux/mounts.ts"
 
 /** `parts`: the options, from the names by which `folders` are to be called in them. */
 export const mountOverlay = <Folders extends readonly string[]>(

@@ -11,7 +11,8 @@ import { join } from "node:path"
 import { makeFolder } from "../exact-modes.ts"
 import { type Identity, LayerUnavailable, type OwnerMaps } from "./owner-maps.ts"
 import { mountOverlay } from "./mount-overlay.ts"
-import { bindMapped, MNT_DETACH, MS, SyscallError, umount } from "../../linux/syscalls.ts"
+import { SyscallError } from "../../linux/libc.ts"
+import { bindMapped, MNT_DETACH, MS, umount } from "../../linux/mounts.ts"
 
 export { type Identity, LayerUnavailable, OwnerMaps } from "./owner-maps.ts"
 
@@ -43,8 +44,16 @@ export interface LayerFolders {
   /** for what is written */
   readonly store: string
 }
-interface LayerOptions extends LayerFolders {
+/** Those of one layer, made before what it lies over is known. */
+export interface LayerParts extends LayerFolders {
+  readonly lower: string
+  readonly merged: string
+  readonly upper: string
+  readonly work: string
+}
+interface LayerOptions {
   readonly source: string
+  readonly parts: LayerParts
   /** as root: who the sandbox runs as; else the layer is mounted with user xattrs */
   readonly sandbox: Identity | undefined
   readonly owners: OwnerMaps
@@ -72,7 +81,7 @@ const mountLayer = ({ at, store }: LayerFolders, merged: string, sandbox: Identi
   }
 }
 
-const makeParts = ({ at, store }: LayerFolders) => {
+export const makeParts = ({ at, store }: LayerFolders): LayerParts => {
   const parts = {
     lower: join(at, "lower"),
     merged: join(at, "merged"),
@@ -80,7 +89,7 @@ const makeParts = ({ at, store }: LayerFolders) => {
     work: join(store, "work"),
   }
   for (const folder of Object.values(parts)) makeFolder(folder)
-  return parts
+  return { at, store, ...parts }
 }
 
 /** A layer over nothing, for what the call alone has. Where it lies cannot be told from inside, as a bind would. */
@@ -98,7 +107,7 @@ export const openScratch = (
   return { upper, merged, unmount: () => umount(merged, MNT_DETACH) }
 }
 
-export const openLayer = async ({ source, at, store, sandbox, owners }: LayerOptions): Promise<Layer> => {
+export const openLayer = async ({ source, parts, sandbox, owners }: LayerOptions): Promise<Layer> => {
   const below = mountsBelow(readFileSync("/proc/self/mountinfo", "utf8"), realpathSync.native(source))
   if (below.length > 0) {
     throw new LayerUnavailable(
@@ -107,7 +116,7 @@ export const openLayer = async ({ source, at, store, sandbox, owners }: LayerOpt
     )
   }
   const stat = statSync(source)
-  const { lower, upper, merged } = makeParts({ at, store })
+  const { lower, upper, merged } = parts
   const map = sandbox === undefined || stat.uid === sandbox.uid ? undefined : await owners.get(stat, sandbox)
   try {
     bindMapped(source, lower, map)
@@ -125,7 +134,7 @@ export const openLayer = async ({ source, at, store, sandbox, owners }: LayerOpt
   if (sandbox !== undefined) chownSync(upper, sandbox.uid, sandbox.gid)
   chmodSync(upper, stat.mode & 0o777)
   try {
-    mountLayer({ at, store }, merged, sandbox)
+    mountLayer(parts, merged, sandbox)
   } catch (error) {
     umount(lower, MNT_DETACH)
     if (!(error instanceof SyscallError)) throw error

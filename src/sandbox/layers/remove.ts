@@ -9,7 +9,7 @@ import { chmodSync, closeSync, statSync } from "node:fs"
 import { setImmediate as turn } from "node:timers/promises"
 import { namesIn, openDir, openRoot } from "../effects/beneath.ts"
 import { fromBuffer, type BytePath, toNative } from "../effects/names.ts"
-import { AT_REMOVEDIR, renameat2, unlinkat } from "../../linux/syscalls.ts"
+import { AT_REMOVEDIR, renameat2, unlinkat } from "../../linux/files.ts"
 import { REMOVE } from "./limits.ts"
 
 const done = (step: () => unknown): boolean => {

@@ -7,7 +7,10 @@ import { type Baseline, readWriteSet } from "../effects/index.ts"
 import type { WriteSet } from "../effects/types.ts"
 import type { OpenFolder } from "../folder.ts"
 import type { CommitResult } from "../terms.ts"
+import type { Exchanged } from "../exchange.ts"
+import type { HomeAfter } from "../home.ts"
 import type { HoldAnswer, HoldRequest } from "./held.ts"
+import type { LookBounds, Looked } from "./look.ts"
 import type { Layer } from "./overlay.ts"
 import { settle } from "./settling/settling.ts"
 import type { ReadLayer } from "./settling/settling-work.ts"
@@ -19,10 +22,16 @@ export interface SealedLayers {
   readonly writes: WriteSet
   /** what of the home would be kept; absent where none is */
   readonly home?: WriteSet
-  /** The home settles by itself, before the workspace does. */
+  /** of a home in memory: what it holds; absent where there is none */
+  readonly homeAfter?: HomeAfter
+  /** files that were handed to the program and taken from it; absent where the job has none */
+  readonly exchanged?: Exchanged
+  /** The home settles by itself, before the workspace does. One in memory is kept by whoever is handed its content. */
   keepHome(): Promise<CommitResult>
-  /** `cancel` ends a wait for another commit, and no more. */
-  commit(cancel?: AbortSignal): Promise<CommitResult>
+  /** `cancel` ends a wait for another commit, and no more. `only`: of the effects, those at these paths. */
+  commit(cancel?: AbortSignal, only?: readonly string[]): Promise<CommitResult>
+  /** What files hold before and after; the layer is as before. */
+  look(bounds: LookBounds): Promise<readonly Looked[]>
   /** The workspace's layer outlives the call. Where it cannot, it is as before. */
   hold(request: HoldRequest): Promise<HoldAnswer>
   discard(): void
@@ -78,13 +87,15 @@ export const sealLayers = async (
       if (home === undefined || homeWrites === undefined) return { ok: true }
       return settle({ do: "commit", layer: layerOf(home, homeWrites), txRoot: home.txRoot, patterns })
     },
-    async commit(cancel) {
+    async commit(cancel, only) {
+      const work = { do: "commit", layer: layerOf(workspace, writes), txRoot: workspace.txRoot } as const
       try {
-        return await settle({ do: "commit", layer: layerOf(workspace, writes), txRoot: workspace.txRoot }, cancel)
+        return await settle(only === undefined ? work : { ...work, paths: only }, cancel)
       } finally {
         place.dispose()
       }
     },
+    look: (bounds) => settle({ do: "look", layer: layerOf(workspace, writes), bounds }),
     async hold(request) {
       if (place.medium === "memory") return { ok: false, message: "what calls write is kept in memory here" }
       const answer = await settle({ do: "hold", layer: layerOf(workspace, writes), request })

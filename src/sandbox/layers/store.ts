@@ -11,7 +11,7 @@ import { closeSync, fstatSync, mkdirSync, readdirSync, statfsSync, statSync } fr
 import { join } from "node:path"
 import { layersFolder } from "../../data-folder/paths.ts"
 import { openRoot } from "../effects/beneath.ts"
-import { flock, LOCK } from "../../linux/syscalls.ts"
+import { flock, LOCK } from "../../linux/files.ts"
 import { removeEntry } from "./remove.ts"
 
 /** Where layers go: a folder on disk, or memory and why. */

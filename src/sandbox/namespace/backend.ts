@@ -58,6 +58,14 @@ class NamespaceBackend implements SandboxBackend {
     await this.#launcher()
   }
   async prepare(shape: SandboxShape, cancel?: AbortSignal): Promise<PreparedSandbox | Unavailable> {
+    const { image } = shape.executables
+    if (image !== undefined)
+      return {
+        ok: false,
+        control: "image",
+        message: `this backend shows the machine's own programs, and not those of an image (${image})`,
+        fix: "use `--backend docker`, with an engine that has the image",
+      }
     const launched = await waitFor(this.#launcher(), { what: "the launcher was started", cancel })
     if ("ok" in launched) return launched
     return waitFor(this.#prepare(launched, shape), {

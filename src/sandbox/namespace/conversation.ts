@@ -21,6 +21,8 @@ interface Open {
 interface ConversationOptions {
   /** throws, or calls back with an error, where nothing was sent */
   readonly send: (message: RequestMessage, sent: (error: Error | null) => void) => void
+  /** what the launcher ended by, once that is known: its channel is closed a moment before its end is seen */
+  readonly howItEnded: () => Promise<string>
   /** called when the first request opens and when none is left */
   readonly whenBusy: (busy: boolean) => void
   /** the launcher hangs; what was asked has been ended */
@@ -45,7 +47,10 @@ export class Conversation {
       if (this.#open.size === 0) this.#begin()
       this.#open.set(id, { started, resolve, reject })
       this.#options.send({ ...request, id }, (error) => {
-        if (error !== null) this.fail(id, new LauncherGone(`the sandbox launcher cannot be asked: ${error.message}`))
+        if (error === null) return
+        // Taken out now: of what was never sent it is known that nothing was done, whatever the launcher's end then says.
+        const unsent = this.#take(id)
+        if (unsent !== undefined) void this.#options.howItEnded().then((how) => unsent.reject(new LauncherGone(how)))
       })
     })
   }

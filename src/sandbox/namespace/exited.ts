@@ -4,14 +4,15 @@
  * Guarantees: the layer is written once or thrown away once. A launcher that died over a write leaves its outcome open,
  * and says so; a layer whose writers were not seen to end is never written.
  */
-import type { CommitResult, ExitedSandbox } from "../backend.ts"
+import type { CommitResult, Exchanged, ExitedSandbox, HomeAfter } from "../backend.ts"
 import type { WriteSet } from "../effects/types.ts"
 import type { HoldAnswer, HoldRequest } from "../layers/held.ts"
+import type { LookBounds, Looked } from "../layers/look.ts"
 import { NO_WRITES, UNSEEN } from "../unsettled.ts"
 import { LauncherGone } from "./conversation.ts"
 import type { Launched } from "./launch.ts"
 import { letGo } from "./let-go.ts"
-import type { RunAnswer } from "./launcher/protocol.ts"
+import type { Request, RunAnswer } from "./launcher/protocol.ts"
 
 export class Exited implements ExitedSandbox {
   readonly ok = true
@@ -20,6 +21,8 @@ export class Exited implements ExitedSandbox {
   readonly usage
   readonly writes
   readonly home?: WriteSet
+  readonly homeAfter?: HomeAfter
+  readonly exchanged?: Exchanged
   readonly #launched: Launched
   readonly #sandbox: number
   readonly #usable: boolean
@@ -33,21 +36,23 @@ export class Exited implements ExitedSandbox {
     this.usage = answer.usage
     this.writes = answer.writes ?? NO_WRITES
     if (answer.home !== undefined) this.home = answer.home
+    if (answer.homeAfter !== undefined) this.homeAfter = answer.homeAfter
+    if (answer.exchanged !== undefined) this.exchanged = answer.exchanged
   }
   async keepHome(): Promise<CommitResult> {
     if (this.#settled) throw new Error("this sandbox was settled already")
-    return this.#usable ? this.#write("keep-home") : UNSEEN
+    return this.#usable ? this.#write({ op: "keep-home", sandbox: this.#sandbox }) : UNSEEN
   }
   /** A launcher that died over it, and one that says it broke, leave the outcome open. */
-  async #write(op: "commit" | "keep-home"): Promise<CommitResult> {
+  async #write(request: Extract<Request, { op: "commit" | "keep-home" }>): Promise<CommitResult> {
     try {
-      return (await this.#launched.ask({ op, sandbox: this.#sandbox })) as CommitResult
+      return (await this.#launched.ask(request)) as CommitResult
     } catch (error) {
       const { message } = error as Error
       return { ok: false, reason: error instanceof LauncherGone ? "failed" : "unknown", message }
     }
   }
-  async commit(cancel?: AbortSignal): Promise<CommitResult> {
+  async commit(cancel?: AbortSignal, only?: readonly string[]): Promise<CommitResult> {
     if (this.#settled) throw new Error("this sandbox was settled already")
     if (!this.#usable) {
       await this.discard()
@@ -60,12 +65,17 @@ export class Exited implements ExitedSandbox {
         .catch(() => undefined)
     cancel?.addEventListener("abort", onCancel, { once: true })
     try {
-      const written = this.#write("commit")
+      const written = this.#write({ op: "commit", sandbox: this.#sandbox, ...(only === undefined ? {} : { only }) })
       if (cancel?.aborted === true) onCancel()
       return await written
     } finally {
       cancel?.removeEventListener("abort", onCancel)
     }
+  }
+  async look(bounds: LookBounds): Promise<readonly Looked[]> {
+    if (this.#settled || !this.#usable) return []
+    const answer = await this.#launched.ask({ op: "look", sandbox: this.#sandbox, bounds })
+    return "looked" in answer ? answer.looked : []
   }
   async hold(request: HoldRequest): Promise<HoldAnswer> {
     if (this.#settled) throw new Error("this sandbox was settled already")

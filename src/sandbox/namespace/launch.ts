@@ -10,7 +10,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import type { Socket as UdpSocket } from "node:dgram"
 import { accessSync, constants, readdirSync } from "node:fs"
 import module from "node:module"
-import type { Server } from "node:net"
+import type { Server, Socket } from "node:net"
 import { dirname, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 import { openLayerStore } from "../layers/store.ts"
@@ -23,8 +23,8 @@ import { mountBase } from "./mount-base.ts"
 import { onlyChildOf, processorTime, watchProgress } from "./progress.ts"
 import { makeRoomForGroups } from "../process/own-group.ts"
 import type { Answer, LauncherFacts, LauncherMessage, LauncherOptions, Refusal, Request } from "./launcher/protocol.ts"
-import { ownSession } from "./launcher/bwrap-arguments.ts"
-import { bwrapPath } from "./launcher/sealed-run.ts"
+import { interpreterPath } from "./launcher/premises.ts"
+import { bwrapPath } from "./launcher/waiting-sandbox.ts"
 import { killedTooSoon, launcherEnded, namespaceTrouble } from "./trouble.ts"
 
 export type Handle = Server | UdpSocket
@@ -34,7 +34,7 @@ const needed: readonly { readonly path: string; readonly from: string }[] = [
   { path: bwrapPath, from: "bubblewrap" },
   { path: "/usr/bin/unshare", from: "util-linux" },
   { path: "/usr/bin/setpriv", from: "util-linux" },
-  { path: ownSession.program, from: "util-linux" },
+  { path: interpreterPath, from: "perl-base" },
 ]
 
 export interface Launched {
@@ -155,8 +155,32 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
     child.channel?.unref()
     ;(child.stderr as unknown as { unref?: () => void } | null)?.unref?.()
   }
+  const watch = (stuck: () => void): { stop(): void } => {
+    let watching: { stop(): void } | undefined
+    const period = { everyMs: LAUNCHER.stopMs, most: LAUNCHER.stopPeriods }
+    const timer = setTimeout(() => {
+      watching = watchProgress(() => processorTime(child.pid ?? 0), period, stuck)
+    }, LAUNCHER.watchAfterMs)
+    return {
+      stop() {
+        clearTimeout(timer)
+        watching?.stop()
+      },
+    }
+  }
+  const seen = Promise.withResolvers<void>()
+  /** For one who cannot ask it any more. One that does not end by itself is ended: it would be of no use to anybody. */
+  const howItEnded = async (): Promise<string> => {
+    if (hung) return "the sandbox launcher hung and is gone"
+    child.ref()
+    const watching = watch(() => child.kill("SIGKILL"))
+    await seen.promise
+    watching.stop()
+    return launcherEnded(endedBy, stderr)
+  }
   const conversation = new Conversation({
     send: (message, sent) => void child.send(message, sent),
+    howItEnded,
     whenBusy: keepAwake,
     whenSilent() {
       hung = true
@@ -170,6 +194,7 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
       if (ended) return
       ended = true
       endedBy = signal
+      seen.resolve()
       onEnded()
       conversation.end(new LauncherEnded(launcherEnded(signal, stderr)))
       for (const parkedProcess of [...handles.keys()]) drop(parkedProcess)
@@ -234,7 +259,10 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
           conversation.started(message.id)
           break
         case "answer":
-          conversation.answer(message.id, message.answer)
+          conversation.answer(
+            message.id,
+            handle === undefined ? message.answer : { ok: true, connection: handle as Socket },
+          )
           break
         case "broken":
           conversation.fail(message.id, new Error(message.message))
@@ -254,8 +282,7 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
     pid,
     ownPid: onlyChildOf(pid),
     ask: async (request, started) => {
-      if (ended || hung || !child.connected)
-        throw new LauncherGone(hung ? "the sandbox launcher hung and is gone" : launcherEnded(endedBy, stderr))
+      if (ended || hung || !child.connected) throw new LauncherGone(await howItEnded())
       return conversation.ask(request, started)
     },
     handles(parkedProcess) {
@@ -267,19 +294,7 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
       onEnded = callback
       if (ended) callback()
     },
-    watch(stuck) {
-      let watching: { stop(): void } | undefined
-      const period = { everyMs: LAUNCHER.stopMs, most: LAUNCHER.stopPeriods }
-      const timer = setTimeout(() => {
-        watching = watchProgress(() => processorTime(child.pid ?? 0), period, stuck)
-      }, LAUNCHER.watchAfterMs)
-      return {
-        stop() {
-          clearTimeout(timer)
-          watching?.stop()
-        },
-      }
-    },
+    watch,
     async close() {
       if (ended) return gone
       // Nothing in a launcher needs a farewell: with it go every sandbox, mount and namespace. What is answered meanwhile

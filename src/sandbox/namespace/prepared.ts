@@ -9,7 +9,7 @@ import type { Channel, Job, PreparedSandbox, RunningSandbox, SandboxShape, Unava
 import type { Transactions } from "../layers/transactions.ts"
 import { type ListenerRole, rolesOf } from "../network/listeners.ts"
 import { openTerminal } from "../process/terminal.ts"
-import { unfitJob } from "../profile.ts"
+import { homeFolderOf, unfitJob } from "../profile.ts"
 import { cancelledWhile } from "../set-up.ts"
 import { workspaceOf } from "../workspace.ts"
 import type { Handle, Handles, Launched } from "./launch.ts"
@@ -80,7 +80,7 @@ export class Prepared implements PreparedSandbox {
     }
     const terminal = job.stdio.kind === "terminal" ? openTerminal(job.stdio) : undefined
     try {
-      const transactions = await this.#transactions.forCall(job.home?.dir, cancel)
+      const transactions = await this.#transactions.forCall(homeFolderOf(job), cancel)
       return await startRun({
         launched: this.#launched,
         request: {

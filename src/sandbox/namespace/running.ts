@@ -15,7 +15,7 @@ import { Exited } from "./exited.ts"
 import { openPipeStreams } from "../process/pipe-streams.ts"
 import type { Launched } from "./launch.ts"
 import { LAUNCHER } from "./launcher/limits.ts"
-import type { PrepareAnswer, Refusal, Request, RunAnswer } from "./launcher/protocol.ts"
+import type { GlanceAnswer, PrepareAnswer, ReachAnswer, Refusal, Request, RunAnswer } from "./launcher/protocol.ts"
 
 /** Our ends of the program's streams; the private ones where the sandbox was made with them. */
 export interface ProgramStreams {
@@ -114,6 +114,14 @@ const running = (options: RunningOptions, { answered, stop }: AskedRun): Running
       })
       .finally(options.ended),
     settled: () => settled,
+    glance: async () => {
+      const { written, denied } = (await launched.ask({ op: "glance", sandbox })) as GlanceAnswer
+      return { written, denied }
+    },
+    reach: async (port) => {
+      const asked = launched.ask({ op: "reach", sandbox, port }) as Promise<ReachAnswer>
+      return (await asked.catch(() => undefined))?.connection
+    },
     signal: (name) => launched.ask({ op: "signal", sandbox, signal: name }),
     stop,
   })

@@ -22,7 +22,10 @@ import {
   setsockopt,
   socket,
 } from "../../linux/sockets.ts"
-import { CLONE, ioctl, SyscallError, setns, unshare } from "../../linux/syscalls.ts"
+import { SyscallError } from "../../linux/libc.ts"
+import { CLONE, setns, unshare } from "../../linux/mounts.ts"
+import { ioctl } from "../../linux/processes.ts"
+import { connectInside } from "./reach-inside.ts"
 import { type Attempts, openTaps } from "./taps.ts"
 
 const AF_NETLINK = 16
@@ -116,8 +119,12 @@ export interface NetworkNamespace {
   /** Make listening descriptors inside; the caller owns them. */
   listenTcp(address: string, port: number): number
   bindUdp(address: string, port: number): number
+  /** A connection to a listener inside, on loopback; the caller owns it. */
+  connectInside(port: number): number | undefined
   /** A call with these listeners comes: keep a record of what it attempts beside them. */
   watch(network: NetworkChannelSpec | "none"): void
+  /** What was attempted so far. */
+  attempted(): Attempts
   /** What was attempted, once the call is over. */
   attempts(): Attempts
   close(): void
@@ -157,9 +164,14 @@ const finish = (home: number, fd: number): NetworkNamespace => {
   return {
     fd,
     listenTcp: (address, port) => open(SOCK_STREAM, address, port),
+    connectInside: (port) => inside(home, fd, () => connectInside(port)),
     bindUdp: (address, port) => open(SOCK_DGRAM, address, port),
     watch: (network) => taps.watch(network),
-    attempts: () => taps.read(),
+    attempted: () => taps.read(),
+    attempts() {
+      taps.stop()
+      return taps.read()
+    },
     close() {
       taps.close()
       closeSync(fd)

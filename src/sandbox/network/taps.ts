@@ -24,7 +24,7 @@ import {
   setsockopt,
   socket,
 } from "../../linux/sockets.ts"
-import { SyscallError } from "../../linux/syscalls.ts"
+import { SyscallError } from "../../linux/libc.ts"
 import { TAPS } from "./limits.ts"
 import { filterV4, filterV6 } from "./tap-filter.ts"
 
@@ -99,8 +99,10 @@ export interface Attempts {
 interface Taps {
   /** The call that comes has these listeners: what they answer is not shown. From now on the taps are emptied. */
   watch(network: NetworkChannelSpec | "none"): void
-  /** What was attempted so far, oldest first of each kind. The taps are not emptied any more by themselves. */
+  /** What was attempted so far, oldest first of each kind. */
   read(): Attempts
+  /** The taps are not emptied any more by themselves. */
+  stop(): void
   close(): void
 }
 
@@ -155,8 +157,8 @@ export const openTaps = (ipv6: boolean): Taps => {
       attachSocketFilter(v4.udp, filterV4("udp", network))
       draining ??= setInterval(drain, TAPS.drainMs).unref()
     },
+    stop,
     read() {
-      stop()
       drain()
       const dropped = taps.reduce((sum, { tap }) => sum + droppedBy(tap), 0)
       return { named: [...named.values()], unnamed: unnamed + dropped }

@@ -4,8 +4,8 @@
  * Guarantees: the streams end with the run; whoever does not read them loses what they hold when the run is disposed of.
  * What was not seen to end does not keep them open. Where the program has a terminal, that is its input and output.
  */
-import type { Readable, Writable } from "node:stream"
-import type { Ending, ExitedSandbox, RunningSandbox, Unavailable } from "../backend.ts"
+import type { Duplex, Readable, Writable } from "node:stream"
+import type { Ending, ExitedSandbox, Glance, RunningSandbox, Unavailable } from "../backend.ts"
 import type { Terminal } from "./terminal.ts"
 
 interface RunningProgramOptions {
@@ -20,6 +20,8 @@ interface RunningProgramOptions {
   /** `over`: the run has ended, and nothing is there to be signalled */
   readonly signal: (name: NodeJS.Signals, over: () => boolean) => Promise<unknown>
   readonly stop: (ending: Ending) => void
+  readonly glance: () => Promise<Glance>
+  readonly reach: (port: number) => Promise<Duplex | undefined>
 }
 
 export class RunningProgram implements RunningSandbox {
@@ -61,6 +63,19 @@ export class RunningProgram implements RunningSandbox {
   }
   signal(name: NodeJS.Signals): void {
     void this.#options.signal(name, () => this.#over).catch(() => undefined)
+  }
+  async glance(): Promise<Glance> {
+    if (this.#over) throw new Error("the run is over")
+    return this.#options.glance()
+  }
+  async reach(port: number): Promise<Duplex | undefined> {
+    if (this.#over) return undefined
+    const connection = await this.#options.reach(port)
+    // Whoever closes first, the other end's errors are told to whoever holds it, or to nobody.
+    connection?.on("error", () => undefined)
+    if (connection === undefined || !this.#over) return connection
+    connection.destroy()
+    return undefined
   }
   stop(ending: Ending): void {
     this.#options.stop(ending)

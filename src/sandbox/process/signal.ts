@@ -7,7 +7,8 @@
 import { closeSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { constants } from "node:os"
 import { setTimeout as delay } from "node:timers/promises"
-import { pidfdOpen, pidfdSignal, SyscallError } from "../../linux/syscalls.ts"
+import { SyscallError } from "../../linux/libc.ts"
+import { pidfdOpen, pidfdSignal } from "../../linux/processes.ts"
 import { TREE } from "./limits.ts"
 
 interface Stat {

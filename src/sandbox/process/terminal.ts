@@ -8,7 +8,7 @@
 import { closeSync, constants, openSync, writeSync } from "node:fs"
 import { PassThrough, type Readable, Writable } from "node:stream"
 import { ReadStream } from "node:tty"
-import { ioctl, openPseudoTerminal } from "../../linux/syscalls.ts"
+import { ioctl, openPseudoTerminal } from "../../linux/processes.ts"
 import type { Stdio } from "../backend.ts"
 import { TERMINAL } from "./limits.ts"
 

@@ -9,7 +9,7 @@
  */
 import { readdirSync, readlinkSync } from "node:fs"
 import { setTimeout as delay } from "node:timers/promises"
-import { reap } from "../../linux/syscalls.ts"
+import { reap } from "../../linux/processes.ts"
 import type { NetworkNamespace } from "../network/netns.ts"
 import type { Group } from "./cgroup.ts"
 import { TREE } from "./limits.ts"
@@ -52,7 +52,7 @@ const kill = (pid: number): void => {
 const pause = (tries: number): Promise<unknown> =>
   tries < 20 ? new Promise((resolve) => setImmediate(resolve)) : delay(1)
 
-interface TreeEnd {
+export interface TreeEnd {
   readonly gone: boolean
   /** CPU time that the tree used, where the kernel told it */
   readonly cpuMs?: number | undefined

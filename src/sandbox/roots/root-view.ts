@@ -12,7 +12,8 @@ import { makeFile, makeFolders } from "../exact-modes.ts"
 import type { Executables } from "../backend.ts"
 import { mountOverlay } from "../layers/mount-overlay.ts"
 import { placeConfiguration } from "./configuration.ts"
-import { MNT_DETACH, MS, mount, SyscallError, umount } from "../../linux/syscalls.ts"
+import { SyscallError } from "../../linux/libc.ts"
+import { MNT_DETACH, MS, mount, umount } from "../../linux/mounts.ts"
 
 /** Folders whose whole content is shown. */
 const libraries = [

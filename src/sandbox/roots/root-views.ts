@@ -7,7 +7,7 @@
 import { mkdirSync, rmdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type { Executables } from "../backend.ts"
-import { MNT_DETACH, MS, mount, umount } from "../../linux/syscalls.ts"
+import { MNT_DETACH, MS, mount, umount } from "../../linux/mounts.ts"
 import { configurationEdition } from "./configuration.ts"
 import { KEPT_VIEWS } from "./limits.ts"
 import { buildRootView } from "./root-view.ts"
@@ -37,6 +37,10 @@ export class RootViews {
     const view = this.#build(executables)
     this.#views.set(key, view)
     return view
+  }
+
+  has(view: string): boolean {
+    return [...this.#views.values()].includes(view)
   }
 
   #build(executables: Executables): string {

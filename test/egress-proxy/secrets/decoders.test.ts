@@ -64,7 +64,7 @@ describe("the memory for decoding", () => {
         turns: createTurns(65_536),
         room: createDecodingRoom(1),
       })
-      return scanner.push(bytes)
+      return await scanner.push(bytes)
     }
     expect(await scan(zstdFrame(23, 100))).toEqual({ state: "clean" })
     expect(await scan(zstdFrame(24, 1))).toMatchObject({ state: "unscannable" })

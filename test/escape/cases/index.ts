@@ -1,6 +1,7 @@
 /** Every hostile program of the suite, in one list, for any backend. */
+import { readFileSync } from "node:fs"
 import { canMakeGroups } from "../../support/groups.ts"
-import type { EscapeCase } from "../escape-case.ts"
+import type { EscapeCase, MachineFacts } from "../escape-case.ts"
 import { deadline } from "./deadline.ts"
 import { egress } from "./egress.ts"
 import { execution } from "./execution.ts"
@@ -26,7 +27,11 @@ export const caseGroups: Readonly<Record<string, readonly EscapeCase[]>> = {
   races,
   "terminal and descriptors": terminal,
 }
-const facts = { arch: process.arch, groups: canMakeGroups() }
+const facts: MachineFacts = {
+  arch: process.arch,
+  groups: canMakeGroups(),
+  userMode: readFileSync("/proc/cpuinfo", "utf8").includes("User Mode Linux"),
+}
 /** Does the attempt make sense on this machine, as this user? */
 export const applies = (escape: EscapeCase): boolean => escape.only?.(facts) ?? true
 export const escapeCases: readonly EscapeCase[] = Object.values(caseGroups).flat()

@@ -1,11 +1,12 @@
 /** System calls that change the machine, or that exploits need: mounts, namespaces, privileges, odd entry points. */
-import type { EscapeCase } from "../escape-case.ts"
+import type { EscapeCase, MachineFacts } from "../escape-case.ts"
 
-const onX64 = ({ arch }: { arch: string }): boolean => arch === "x64"
+const onX64 = ({ arch }: MachineFacts): boolean => arch === "x64"
+const with32BitEntry = ({ arch, userMode }: MachineFacts): boolean => arch === "x64" && !userMode
 const refused = (name: string, source: string): EscapeCase => ({ name, language: "python", source })
 
 /** A forbidden call by an entry point that a careless filter does not see. */
-const byForeignEntry = (name: string, code: string): EscapeCase => ({
+const byForeignEntry = (name: string, code: string, only: EscapeCase["only"] = with32BitEntry): EscapeCase => ({
   name,
   language: "python",
   source: `
@@ -19,7 +20,7 @@ if child == 0:
     os._exit(0)
 _, status = os.waitpid(child, 0)
 if not os.WIFSIGNALED(status): breach("the process lived on: %d" % status)`,
-  only: onX64,
+  only,
 })
 
 export const kernel: readonly EscapeCase[] = [
@@ -173,7 +174,7 @@ for folder in ("/workspace", "/tmp", "/dev/shm", "/home/tool"):
     "harmless getpid by the 32-bit entry ends the process as well",
     String.raw`b"\xb8\x14\x00\x00\x00\xcd\x80\x48\x98\xc3"`,
   ),
-  byForeignEntry("a call by the x32 table ends the process", String.raw`b"\xb8\x27\x00\x00\x40\x0f\x05\xc3"`),
+  byForeignEntry("a call by the x32 table ends the process", String.raw`b"\xb8\x27\x00\x00\x40\x0f\x05\xc3"`, onX64),
   {
     name: "seccomp cannot be taken off, and a filter of the program's own loosens nothing",
     language: "python",

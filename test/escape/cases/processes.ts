@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process"
 import { closeSync, constants, openSync, readSync } from "node:fs"
 import { patience } from "../../support/patience.ts"
-import type { EscapeCase } from "../escape-case.ts"
+import type { EscapeCase, MachineFacts } from "../escape-case.ts"
 import { quoted } from "../programs.ts"
 
 /** x64 text for the first process: forget to die with the launcher, then wait for ever. */
@@ -19,7 +19,8 @@ os.wait()
 const beginsWithinMs = Math.max(2000, 500 * patience)
 /** readers of fifos, by workspace */
 const readers = new Map<string, number>()
-const onX64 = ({ arch }: { arch: string }): boolean => arch === "x64"
+/** It finds what to rewrite by where the kernel says that the process waits. */
+const canPoke = ({ arch, userMode }: MachineFacts): boolean => arch === "x64" && !userMode
 
 export const processes: readonly EscapeCase[] = [
   {
@@ -29,7 +30,7 @@ export const processes: readonly EscapeCase[] = [
     profile: { limits: { wallMs: beginsWithinMs } },
     endings: ["limit wall"],
     cutShort: true,
-    only: onX64,
+    only: canPoke,
     breaches: ({ stdout }) => (stdout.includes("poked") ? [] : ["the attempt did not get anywhere"]),
   },
   {
@@ -41,7 +42,7 @@ if os.fork() == 0:
 print("tried", flush=True); os._exit(0)`,
     profile: { limits: { wallMs: beginsWithinMs } },
     endings: ["limit wall"],
-    only: onX64,
+    only: canPoke,
   },
   {
     name: "ptrace is refused in every form",

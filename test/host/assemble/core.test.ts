@@ -2,7 +2,7 @@ import { mkdtempSync, realpathSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, expect, it } from "vitest"
-import { openCore } from "../../../src/host/assemble/core.ts"
+import { openWholeCore } from "../../support/open-core.ts"
 import { defaultConfig } from "../../../src/host/config/types.ts"
 
 let data = ""
@@ -23,7 +23,8 @@ const failing = (times: number) => {
     },
   }
   const open = (warm: boolean) =>
-    openCore({
+    openWholeCore({
+      record: async () => undefined,
       data,
       config: { ...defaultConfig, docker },
       catalogue: join(import.meta.dirname, "../../../manifests"),

@@ -1,4 +1,5 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { DatabaseSync } from "node:sqlite"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, expect, it } from "vitest"
@@ -135,5 +136,21 @@ it.each([2, 3])(
     expect([...again.values()]).toEqual(["0", "0"])
     const oldest = await store.remember([{ key: "a", vouched: false, reach: "1" }])
     expect(oldest.get("a")).toBe("1")
+  },
+)
+
+it.each(["{", "7", "{}", '{"version":"1.0.0","digest":"x","parts":null}'])(
+  "what was kept of a reach and is none any more stops the start, with what to do: %s",
+  async (text) => {
+    write("TOOL.md", toolFront())
+    write("DRIVER.md", driver("a.test"))
+    await read()
+    using db = new DatabaseSync(join(folder, "registered.db"))
+    db.prepare("UPDATE registered SET reach = ?").run(text)
+    write("DRIVER.md", driver("a.test, evil.test", "1.1.0"))
+    await expect(read()).rejects.toMatchObject({
+      code: "internal",
+      fix: expect.stringContaining("registered.db") as string,
+    })
   },
 )

@@ -64,6 +64,7 @@ const exitOf = async (
       log.push(result.ok ? "kept home" : "lost home")
       return result
     },
+    look: async () => [],
     async commit() {
       const result = run.commit ?? { ok: true as const }
       if (open) settled.push(result.ok ? "committed" : "discarded")
@@ -107,6 +108,8 @@ export const fakeBackend = (...runs: readonly FakeRun[]): FakeBackend => {
             stdin: new Writable({ write: (_chunk, _encoding, done) => done() }),
             stdout: Readable.from([Buffer.from(run.stdout ?? "")]),
             stderr: Readable.from([Buffer.from(run.stderr ?? "")]),
+            reach: async () => undefined,
+            glance: async () => ({ written: false, denied: [] }),
             signal: () => undefined,
             stop: () => undefined,
             exited,

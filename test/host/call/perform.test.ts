@@ -55,6 +55,7 @@ const tell = async ({
   await using log = openAuditLog(place.core.data)
   const envelope = await perform(place.core, log, {
     call: "01JCALL",
+    operation: "01JCALL",
     caller: processCaller("alice"),
     approved,
     signal,
@@ -572,10 +573,12 @@ describe("a receipt", () => {
       denied: none,
       home: none,
       reached: none,
+      files: none,
     } as const
     const draft = receiptOf({
       progress: {
         call: "01JCALL",
+        operation: "01JCALL",
         tell: () => undefined,
         caller: processCaller(),
         approved: false,
@@ -583,7 +586,7 @@ describe("a receipt", () => {
         signal: new AbortController().signal,
       },
       rows,
-      committed: true,
+      committed: "all",
       timings: { run: Number.NaN },
       config: defaultConfig,
     })
@@ -613,6 +616,7 @@ describe("a receipt", () => {
       const log = { append: () => Promise.reject(new Error("no space")), [Symbol.asyncDispose]: async () => undefined }
       const envelope = await perform(place.core, log, {
         call: "01JCALL",
+        operation: "01JCALL",
         caller: processCaller(),
         approved: true,
         signal: new AbortController().signal,

@@ -54,7 +54,7 @@ describe("the table of reasons", () => {
   })
 
   it("has no code that the host never gives, but those documented as reserved", () => {
-    const text = sources("src/host").join("\n")
+    const text = [...sources("src/host"), ...sources("src/daemon")].join("\n")
     const silent = Object.keys(reasons).filter((code) => !text.includes(`"${code}"`))
     for (const code of silent) expect(documented.get(code as keyof typeof reasons)?.[6], code).toMatch(/^reserved:/)
   })

@@ -1,4 +1,9 @@
 /** Hand-made contracts, drivers and hosts for the tests of single steps: real types, no files. */
+import { createKeeper } from "../../../src/host/call/running/kept/keeper.ts"
+import { assembleLogins } from "../../../src/host/assemble/logins.ts"
+import { storeFile } from "../../../src/data-folder/paths.ts"
+import { openSqliteStore } from "../../../src/host/store/sqlite.ts"
+import { type Store, StoreUnavailable } from "../../../src/host/store/store.ts"
 import { mkdtempSync, realpathSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -15,7 +20,7 @@ import { seal } from "../../../src/host/call/seal.ts"
 import { signIn } from "../../../src/host/call/sign-in.ts"
 import type { Binding } from "../../../src/host/drivers/kind.ts"
 import { kindOf } from "../../../src/host/drivers/kinds.ts"
-import type { Program } from "../../../src/host/drivers/program.ts"
+import type { Program } from "../../../src/host/drivers/program/program.ts"
 import { createReviews } from "../../../src/host/review/reviews.ts"
 import { openDataFolder } from "../../../src/host/data/folder.ts"
 import type { RegisteredDriver, Registry } from "../../../src/host/registry/types.ts"
@@ -29,6 +34,7 @@ import type {
   MutateScope,
   ToolContract,
 } from "../../../src/manifest/types.ts"
+import { openSealedHomes } from "../../../src/host/homes/sealed-homes.ts"
 import { openFileVault } from "../../../src/host/secrets/file-vault.ts"
 import { noInstalls } from "../install/no-installs.ts"
 
@@ -163,49 +169,53 @@ export const worldOf = ({
   const data = openDataFolder(join(folder, "data"))
   const workspace = openDataFolder(join(folder, "work"))
   const known = drivers.map((contract) => registered(contract, tool))
-  return {
-    folder,
-    workspace,
-    core: {
-      data,
-      catalogue: "/catalogue",
-      installs: noInstalls,
-      vault: openFileVault(data),
-      layers: async () => createHostedLayers(data),
-      config: { ...defaultConfig, ...config },
-      registry: {
-        tools: [tool],
-        drivers: known,
-        secrets: [],
-        vouchedSecrets: [],
-        actions: [],
-        policies: [],
-        vouchedPolicies: [],
-        failed: [],
-        diagnostics: [],
-        narrowings: {},
-        reaches: [],
-        tool: (ref) => (ref === tool.id || ref === `${tool.id}@${tool.major}` ? tool : undefined),
-        toolsNamed: (ref) => (ref === tool.id || ref === `${tool.id}@${tool.major}` ? [tool] : []),
-        driver: (ref) => known.find((driver) => driver.key === ref),
-        action: (ref) => findAction(ref, registry.actions ?? []),
-        driversFor: () => known,
-        ...registry,
-      },
-      availability: async () => ({ available: true, version: "2.0.0", program: programOf() }),
-      findProgram: (name) =>
-        name === "git" ? programOf({ name, found: "/usr/bin/git", path: "/usr/bin/git" }) : undefined,
-      inUse: [],
-      runInModule: () => Promise.reject(new Error("not in these tests")),
-      health: async () => new Map(),
-      backend: () => Promise.reject(new Error("this test starts no sandbox")),
-      egressProxy: () => Promise.reject(new Error("this test serves no egress")),
-      recover: async () => undefined,
-      store: () => Promise.reject(new Error("this test remembers nothing")),
-      reviews: createReviews("/catalogue", () => Promise.reject(new Error("this test remembers nothing"))),
-      ...core,
+  const made: Omit<HostCore, "logins"> = {
+    data,
+    catalogue: "/catalogue",
+    installs: noInstalls,
+    vault: openFileVault(data),
+    homes: openSealedHomes({ data, vault: openFileVault(data), recover: async () => undefined }),
+    layers: async () => createHostedLayers(data),
+    config: { ...defaultConfig, ...config },
+    registry: {
+      tools: [tool],
+      drivers: known,
+      secrets: [],
+      vouchedSecrets: [],
+      actions: [],
+      policies: [],
+      vouchedPolicies: [],
+      failed: [],
+      diagnostics: [],
+      narrowings: {},
+      reaches: [],
+      tool: (ref) => (ref === tool.id || ref === `${tool.id}@${tool.major}` ? tool : undefined),
+      toolsNamed: (ref) => (ref === tool.id || ref === `${tool.id}@${tool.major}` ? [tool] : []),
+      driver: (ref) => known.find((driver) => driver.key === ref),
+      action: (ref) => findAction(ref, registry.actions ?? []),
+      driversFor: () => known,
+      ...registry,
     },
+    availability: async () => ({ available: true, version: "2.0.0", program: programOf() }),
+    findProgram: (name) =>
+      name === "git" ? programOf({ name, found: "/usr/bin/git", path: "/usr/bin/git" }) : undefined,
+    record: async () => undefined,
+    inUse: [],
+    runInModule: () => Promise.reject(new Error("not in these tests")),
+    health: async () => new Map(),
+    backend: () => Promise.reject(new Error("this test starts no sandbox")),
+    kept: createKeeper(),
+    egressProxy: () => Promise.reject(new Error("this test serves no egress")),
+    recover: async () => undefined,
+    store: () => Promise.reject(new StoreUnavailable("trouble", "this test remembers nothing", "")),
+    storeIsUsed: () => core.store !== undefined,
+    reviews: createReviews("/catalogue", () => Promise.reject(new Error("this test remembers nothing"))),
+    ...core,
   }
+  let opened: Promise<Store> | undefined
+  const store = (): Promise<Store> => (opened ??= openSqliteStore(storeFile(data)))
+  const logins = assembleLogins({ ...made, store }, async () => undefined, new AbortController().signal)
+  return { folder, workspace, core: { logins, ...made } }
 }
 
 export const value = <T>(step: Step<T>): T => {
@@ -220,6 +230,7 @@ const requested = (
   workspace: string,
 ): Requested => ({
   call: "01J",
+  operation: "01J",
   tell: () => undefined,
   signal: new AbortController().signal,
   caller,

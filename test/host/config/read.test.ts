@@ -125,3 +125,74 @@ read_only_http: enforce
     expect(faults(source)).toEqual([{ path, message: expect.stringMatching(/./), fix: expect.stringMatching(/./) }])
   })
 })
+
+describe("a store on a server", () => {
+  const postgres = (settings: string) => `store: { postgres: { ${settings} } }`
+  it("is named by a file that holds its URL, relative to the config", () => {
+    expect(read(postgres("url_file: url"))).toMatchObject({
+      config: { store: { urlFile: "/etc/url", verify: true } },
+    })
+    expect(read(postgres("url_file: /u, ca_file: ca.pem, connections: 3"))).toMatchObject({
+      config: { store: { urlFile: "/u", verify: true, caFile: "/etc/ca.pem", connections: 3 } },
+    })
+    expect(read(postgres("url_file: /u, tls: off"))).toMatchObject({ config: { store: { verify: false } } })
+    expect(read("")).not.toHaveProperty("config.store")
+  })
+  it.each([
+    ["url_file: /u, tls: off, ca_file: ca", "store.postgres", "contradict"],
+    ["url_file: /u, tls: maybe", "store.postgres.tls", "maybe"],
+    ["url_file: /u, url: 'postgres://u:secret@h/d'", "store.postgres.url", "url"],
+    ["connections: 2", "store.postgres.url_file", "missing"],
+    ["url_file: /u, connections: 0", "store.postgres.connections", "0"],
+  ])("is refused where it is configured otherwise: %s", (settings, path, words) => {
+    const result = read(postgres(settings))
+    expect(result.ok).toBe(false)
+    if (result.ok) return
+    expect(result.diagnostics[0]?.path).toBe(path)
+    expect(JSON.stringify(result.diagnostics)).toContain(words)
+  })
+})
+
+describe("a vault on a server", () => {
+  const kv = (settings: string) => `vault: { kv: { ${settings} } }`
+  it("is named by its address and one way to sign in, with files relative to the config", () => {
+    expect(read(kv("address: https://vault.test:8200, token_file: token"))).toMatchObject({
+      config: {
+        vault: {
+          address: "https://vault.test:8200/",
+          mount: "secret",
+          prefix: "caisson",
+          auth: { by: "token", tokenFile: "/etc/token" },
+        },
+      },
+    })
+    const role = "app_role: { role_id_file: /r, secret_id_file: s }, mount: kv/team, namespace: a, ca_file: ca.pem"
+    expect(read(kv(`address: "http://[::1]:8200/", ${role}`))).toMatchObject({
+      config: {
+        vault: {
+          mount: "kv/team",
+          caFile: "/etc/ca.pem",
+          auth: { by: "app-role", mount: "approle", roleIdFile: "/r", secretIdFile: "/etc/s" },
+        },
+      },
+    })
+  })
+  it.each([
+    ["address: http://vault.test/, token_file: t", "vault.kv.address", "in the clear"],
+    ["address: http://10.0.0.1/, token_file: t", "vault.kv.address", "in the clear"],
+    ["address: 'https://me:secret@vault.test/', token_file: t", "vault.kv.address", "credentials"],
+    ["address: 'ftp://vault.test/', token_file: t", "vault.kv.address", "no web address"],
+    ["address: https://vault.test/", "vault.kv", "exactly one way"],
+    [
+      "address: https://vault.test/, token_file: t, app_role: { role_id_file: r, secret_id_file: s }",
+      "vault.kv",
+      "exactly one way",
+    ],
+    ["address: https://vault.test/, token_file: t, mount: ../x", "vault.kv.mount", "../x"],
+    ["address: https://vault.test/, token: abc", "vault.kv.token", "token"],
+  ])("is refused as %s", (settings, path, message) => {
+    expect(faults(kv(settings))).toContainEqual(
+      expect.objectContaining({ path, message: expect.stringContaining(message) as string }),
+    )
+  })
+})

@@ -20,6 +20,7 @@ const saidOf = async (effects: readonly Effect[]): Promise<string | undefined> =
       said = request.accept({ effects, bytes: 0 })
       return Promise.resolve({ ok: false, code: "install_failed", message: "enough", details: {} })
     },
+    ask: () => Promise.reject(new Error("nothing is fetched")),
     recover: () => Promise.resolve(),
     closing: new AbortController().signal,
   })

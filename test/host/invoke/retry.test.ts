@@ -2,8 +2,6 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { callErrorOf } from "../../../src/host/failure.ts"
 import { endingFailure } from "../../../src/host/invoke/error-map.ts"
-import { expirySign } from "../../../src/host/drivers/cli/expiry.ts"
-import type { AuthSpec, ExpiryDetector } from "../../../src/manifest/types.ts"
 import {
   type AttemptFailed,
   afterFailure,
@@ -170,21 +168,5 @@ describe("an ending that leaves effects outside unknown", () => {
     }
     const known = endingFailure({ by: "limit", limit: "wall" }, { ...context, tool: toolOf({ mutates: workspaceWrite }), network: false })
     expect(callErrorOf(known).retryable).toBe(true)
-  })
-})
-
-describe("a login that expired", () => {
-  const auth = (expiry: ExpiryDetector): AuthSpec => ({ state: { paths: [], env: [] }, expiry })
-  const exit = (code: number): AuthSpec => auth({ by: "exit_code", code })
-  // biome-ignore format: a table reads by rows
-  it.each([
-    ["sees no sign without auth", undefined, 4, undefined, "none"],
-    ["sees the declared exit code", exit(4), 4, undefined, "expired"],
-    ["sees no sign at another code", exit(4), 1, undefined, "none"],
-    ["only asks for a check at exit code 1", exit(1), 1, undefined, "check-first"],
-    ["takes a mapped auth_required for a sign", exit(9), 4, "auth_required", "expired"],
-    ["sees no sign in other detectors", auth({ by: "http_status", status: 401 }), 401, undefined, "none"],
-  ] as const)("%s", (_, spec, code, mapped, sign) => {
-    expect(expirySign(spec, code, mapped)).toBe(sign)
   })
 })

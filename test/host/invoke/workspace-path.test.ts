@@ -55,6 +55,18 @@ describe("inputs marked workspace-path", () => {
     ["looks into every branch", { properties: { f: { anyOf: [{ type: "number" }, file] } } }, { f: "/x" }, "input.f"],
     ["looks into allOf at the top", { allOf: [{ properties: { f: file } }] }, { f: "/x" }, "input.f"],
     ["ends on a schema that refers to itself", { $defs: { t: { properties: { next: { $ref: "#/$defs/t" }, f: file } } }, $ref: "#/$defs/t" }, { next: { next: { f: "/x" } } }, "input.next.next.f"],
+    ["sees a mark beside a $ref", { $defs: { t: { type: "string" } }, properties: { f: { $ref: "#/$defs/t", format: "workspace-path" } } }, { f: "/x" }, "input.f"],
+    ["sees a mark between two references", { $defs: { t: { type: "string" }, p: { $ref: "#/$defs/t", format: "workspace-path" } }, properties: { f: { $ref: "#/$defs/p" } } }, { f: "/x" }, "input.f"],
+    ["sees properties beside a $ref", { $defs: { t: { type: "object" } }, $ref: "#/$defs/t", properties: { f: file } }, { f: "/x" }, "input.f"],
+    ["looks into properties by pattern", { patternProperties: { "^f": file } }, { f1: "/x" }, "input.f1"],
+    ["leaves those of another pattern alone", { patternProperties: { "^f": file } }, { g: "/x" }, undefined],
+    ["looks into what a property brings along", { dependentSchemas: { a: { properties: { f: file } } } }, { a: 1, f: "/x" }, "input.f"],
+    ["looks into conditions", { if: { properties: { f: file } } }, { f: "/x" }, "input.f"],
+    ["looks into what nothing else speaks of", { properties: { a: {} }, unevaluatedProperties: file }, { a: "/ok", b: "/x" }, "input.b"],
+    ["looks into the rest of a list", { properties: { f: { prefixItems: [{}], unevaluatedItems: file } } }, { f: ["/ok", "/x"] }, "input.f[1]"],
+    ["looks at names", { properties: { m: { propertyNames: file } } }, { m: { "../x": 1 } }, "input.m"],
+    ["passes good names", { properties: { m: { propertyNames: file } } }, { m: { "a/x": 1 } }, undefined],
+    ["takes no mark from what must not be", { properties: { f: { not: file } } }, { f: "/x" }, undefined],
     ["ends on branches that refer to each other", { anyOf: [{ $ref: "#" }], properties: { f: file } }, { f: "/x" }, "input.f"],
   ])("%s", (_, schema, input, field) => {
     expect(checkWorkspacePaths(schema, input)?.details["field"]).toBe(field)

@@ -125,6 +125,15 @@ describe("what is told of hosts", () => {
 
 const tool = (extra = ""): Reach => toolReach(asTool(load("TOOL.md", toolFront(extra))))
 const driver = (extra = ""): Reach => driverReach(asDriver(load("DRIVER.md", cliFront({ extra }))))
+const server = (extra = ""): Reach =>
+  driverReach(
+    asDriver(
+      load(
+        "DRIVER.md",
+        `name: x\nid: far\ndescription: d\nversion: 1.0.0\nkind: mcp\nserver: { kind: npm, package: a-server }\ntransport: stdio\n${extra}\nimplements: [{ tool: t.one, version: ^1.0.0, metadata: { mcp: { tool_name: do } } }]`,
+      ),
+    ),
+  )
 const action = (extra = ""): Reach =>
   actionReach(asAction(load("ACTION.md", `schema: action/v1\nid: a:b\ndescription: d\n${extra}`)))
 const pathsOf = (before: Reach, now: Reach): readonly string[] => widenings(before, now).map((each) => each.path)
@@ -172,6 +181,21 @@ describe("a manifest reaches further", () => {
     ["not with a tag of another sort", "tags: [a]", "tags: [b]", []],
   ])("of a driver %s", (_, before, now, paths) => {
     expect(pathsOf(driver(before), driver(now))).toEqual(paths)
+  })
+  const sealed = "sandbox: { fs: { read: [a/**], write: [] }, exec: { allow: false }, env: { pass: [] } }"
+  it.each<[string, string, string, readonly string[]]>([
+    [
+      "that starts programs",
+      "",
+      "sandbox: { fs: { read: [a/**], write: [] }, exec: { allow: true, spawn: [git] }, env: { pass: [] } }",
+      ["sandbox.exec.allow", "sandbox.exec.spawn"],
+    ],
+    ["that reads more", sealed, sealed.replace("a/**", "b/**, a/**"), ["sandbox.fs.read"]],
+    ["that gets a variable more", sealed, sealed.replace("pass: []", "pass: [LANG]"), ["sandbox.env.pass"]],
+    ["without a sandbox of its own", sealed, "", ["sandbox.fs.read", "sandbox.fs.write"]],
+    ["not with less", "", sealed, []],
+  ])("of a server %s", (_, before, now, paths) => {
+    expect(pathsOf(server(before), server(now))).toEqual(paths.map((path) => `implements[t.one].${path}`))
   })
   it.each<[string, string, string, readonly string[]]>([
     ["with an effect more, which its tools could not know of", "", 'mutates: ["storage:*"]', ["mutates"]],

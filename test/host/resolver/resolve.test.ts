@@ -257,7 +257,7 @@ describe("what the resolver hands back", () => {
     expect(!result.ok && result.cause).toMatchObject({
       driver: "signed@1",
       login: { cmd: "x login" },
-      fix: expect.stringContaining("use a driver that needs none"),
+      fix: "run `caisson login signed@1`",
     })
   })
 

@@ -121,3 +121,38 @@ describe("how it reaches the program", () => {
     expect(JSON.stringify([placeholders, facts])).not.toContain("5b1f0c2e9d")
   })
 })
+
+it("a secret whose rules deny the call is never asked of the vault, and the refusal is evidence", async () => {
+  const asked: string[] = []
+  const vault = new Proxy({} as Vault, { get: (_, name) => () => asked.push(String(name)) })
+  const closed = entryOf("api-key", { access: { reveal: [], bind: [{ by: "tool", name: "other" }], rotate: [] } })
+  const binding = {
+    use: { user: "a", workspace: "w", driver: "d" },
+    driver: "d@1",
+    vouched: true,
+    tool: { id: "a.tool" },
+    caller: { user: "a", roles: [] },
+  }
+  expect(await bindSecrets(vault, [need(closed)], binding)).toMatchObject({
+    ok: false,
+    code: "unauthorised",
+    evidence: { event: "secret.reveal.denied", slug: "api-key" },
+  })
+  expect(asked).toEqual([])
+})
+
+it("a login's refresh token is not what a program is given", async () => {
+  const value = JSON.stringify({ accessToken: "at-1", refreshToken: "rt-1", expiresAt: 1 })
+  const vault = {
+    list: () => Promise.resolve({ ok: true, value: [{ slug: "api-key", scope: {} }] }),
+    get: () => Promise.resolve({ ok: true, value: new Secret(value) }),
+  } as unknown as Vault
+  const bound = await bindSecrets(vault, [need(entryOf("api-key", { secretKind: "oauth" }))], {
+    use: { user: "a", workspace: "w", driver: "d" },
+    driver: "d@1",
+    vouched: true,
+    tool: { id: "a.tool" },
+    caller: { user: "a", roles: [] },
+  })
+  expect(bound.ok && bound.value.map((each) => each.value.reveal())).toEqual(["at-1"])
+})

@@ -1,6 +1,8 @@
 /** What every engine of the store must do. An engine adds itself by calling `storeContract` with how it is opened. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import { type NewHeldCall, singleHost, type Store } from "../../../src/host/store/store.ts"
+import { type NewGrant, type NewHeldCall, singleHost, type Store } from "../../../src/host/store/store.ts"
+import { callsContract, tokensContract } from "./contract-calls.ts"
+import { loginsContract, offersContract, pacesContract } from "./contract-services.ts"
 import { began, later } from "./instants.ts"
 
 export interface Engine extends AsyncDisposable {
@@ -19,6 +21,20 @@ export const heldCall = (id: string, more: Partial<NewHeldCall> = {}): NewHeldCa
   facts: { tool: "notes.write", effects: 2 },
   ...more,
 })
+
+export const grantOf = (id: string, more: Partial<NewGrant> = {}): NewGrant => ({
+  id,
+  tenant: "local",
+  user: "alice",
+  tool: "notes.write@1",
+  workspace: "workspace-1",
+  uses: 20,
+  made: began,
+  expiresMs: began.wallMs + 60_000,
+  facts: { by: "ana", roles: ["approver"], reason: "ä \" '", path: "/w" },
+  ...more,
+})
+const some = { count: 100, keepMs: 1_000 }
 
 export const storeContract = (name: string, start: () => Promise<Engine>): unknown =>
   describe(`the store on ${name}`, () => {
@@ -155,4 +171,86 @@ export const storeContract = (name: string, start: () => Promise<Engine>): unkno
       expect(await store.held("first")).toMatchObject({ state: "held" })
       expect(await store.held("another")).toMatchObject({ state: "settled" })
     })
+
+    it("gives a grant's uses to exactly so many, however many ask at once through whichever connection", async () => {
+      expect(await store.grant(grantOf("g"), some)).toBe(true)
+      const asked = Array.from({ length: 50 }, (_, n) => (n % 2 === 0 ? store : other).useGrant("local", "g", later(1)))
+      const given = (await Promise.all(asked)).flatMap((grant) => grant ?? [])
+      expect(given.map(({ used }) => used).sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, n) => n + 1))
+      await store[Symbol.asyncDispose]()
+      await other[Symbol.asyncDispose]()
+      store = await engine.open()
+      other = await engine.open()
+      expect(await store.useGrant("local", "g", later(2))).toBeUndefined()
+      expect(await other.grants({ tenant: "local" })).toEqual([{ ...grantOf("g"), used: 20 }])
+    })
+
+    it.each([
+      ["just before its end", later(59_999), true],
+      ["its end", later(60_000), false],
+      ["a wall clock that is set back, when its time has passed", { ...later(60_000), wallMs: began.wallMs }, false],
+      ["a wall clock set forward to its end", { ...began, wallMs: began.wallMs + 60_000 }, false],
+      ["a reboot into its time", { wallMs: began.wallMs + 1, boot: "boot-b", upMs: 3 }, true],
+      ["a reboot into a time before it was made", { wallMs: began.wallMs - 1, boot: "boot-b", upMs: 3 }, false],
+    ])("uses a grant while its time lasts, and not after: %s", async (_when, at, isGood) => {
+      await store.grant(grantOf("g"), some)
+      expect((await store.useGrant("local", "g", at)) !== undefined).toBe(isGood)
+    })
+
+    it("uses no grant that was revoked, nor another tenant's, and revokes once", async () => {
+      await store.grant(grantOf("g"), some)
+      expect(await store.useGrant("another", "g", later(1))).toBeUndefined()
+      expect(await store.revokeGrant("another", "g", 5)).toBe(false)
+      expect(await store.revokeGrant("local", "g", 5)).toBe(true)
+      expect(await other.revokeGrant("local", "g", 6)).toBe(false)
+      expect(await other.useGrant("local", "g", later(1))).toBeUndefined()
+      expect(await other.grants({ tenant: "local" })).toMatchObject([{ id: "g", used: 0, revokedMs: 5 }])
+    })
+
+    it("finds the grants that speak of a call, what ends first before the others, and no others", async () => {
+      const { workspace: _any, ...anywhere } = grantOf("any", { expiresMs: began.wallMs + 10_000 })
+      await store.grant(grantOf("here"), some)
+      await store.grant(anywhere, some)
+      await store.grant(grantOf("used", { uses: 1 }), some)
+      await store.useGrant("local", "used", later(1))
+      for (const [id, more] of Object.entries({
+        tenant: { tenant: "another" },
+        user: { user: "bob" },
+        tool: { tool: "notes.write@2" },
+        workspace: { workspace: "workspace-2" },
+      }))
+        await store.grant(grantOf(id, more), some)
+      const covering = { user: "alice", tool: "notes.write@1", workspace: "workspace-1" }
+      expect((await other.grants({ tenant: "local", covering })).map(({ id }) => id)).toEqual(["any", "here"])
+    })
+
+    it("keeps a number of good grants of each tenant, and forgets those that ended a while ago", async () => {
+      const two = { count: 2, keepMs: 1_000 }
+      expect(await store.grant(grantOf("a"), two)).toBe(true)
+      expect(await store.grant(grantOf("other", { tenant: "another" }), two)).toBe(true)
+      expect(await store.grant(grantOf("b"), two)).toBe(true)
+      expect(await store.grant(grantOf("c"), two)).toBe(false)
+      await store.revokeGrant("local", "a", began.wallMs + 1)
+      expect(await store.grant(grantOf("c"), two)).toBe(true)
+      expect((await store.grants({ tenant: "local" })).map(({ id }) => id)).toEqual(["a", "b", "c"])
+      const late = later(2_000)
+      await store.revokeGrant("local", "b", late.wallMs - 1)
+      expect(await store.grant(grantOf("d", { made: late }), two)).toBe(true)
+      expect((await store.grants({ tenant: "local" })).map(({ id }) => id)).toEqual(["b", "c", "d"])
+    })
+
+    it("that several open at once, while there is nothing yet, is made once and is one", async () => {
+      await using fresh = await start()
+      const opened = await Promise.all(Array.from({ length: 4 }, () => fresh.open()))
+      try {
+        for (const [n, each] of opened.entries())
+          expect(await each.hold(heldCall(`c${n}`), roomy)).toEqual({ ok: true })
+        expect(await opened[0]?.heldList({ tenant: "local", states: ["held"] })).toHaveLength(4)
+      } finally {
+        for (const each of opened) await each[Symbol.asyncDispose]()
+      }
+    })
+
+    for (const part of [callsContract, tokensContract, offersContract, loginsContract, pacesContract])
+      part(() => ({ store, other }))
   })

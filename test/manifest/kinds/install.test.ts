@@ -3,7 +3,7 @@ import { type PackageMethod, parsePackage } from "../../../src/manifest/values/p
 import type { InstallMethod } from "../../../src/manifest/types.ts"
 import { asDriver, cliFront, errors, load, warnings } from "../from-text.ts"
 
-const HASH = "a".repeat(64)
+const HASH = "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752"
 const driver = (method: string, mode: "strict" | "compat" = "compat") =>
   load("DRIVER.md", cliFront({ extra: `install: [${method}]` }), mode)
 const install = (method: string): InstallMethod | undefined => asDriver(driver(method)).install[0]
@@ -44,6 +44,19 @@ describe("an install method", () => {
     ["install-package", "package", "{ method: apt, package: x/stable }"],
     ["install-package", "package", '{ method: go, package: "x@latest" }'],
     ["install-url", "url", `{ method: curl, url: "https://u:p@x.test/", verify_sha256: ${HASH} }`],
+    ["install-url-placeholder", "url", `{ method: curl, url: "https://x.test/<version>/i", verify_sha256: ${HASH} }`],
+    ["install-url-placeholder", "url", `{ method: curl, url: "https://x.test/\${v}/i", verify_sha256: ${HASH} }`],
+    ["install-url-placeholder", "url", `{ method: curl, url: "https://x.test/{arch}", verify_sha256: ${HASH} }`],
+    [
+      "install-hash-placeholder",
+      "verify_sha256",
+      `{ method: curl, url: "https://x.test/", verify_sha256: "${"0".repeat(64)}" }`,
+    ],
+    [
+      "install-hash-placeholder",
+      "verify_sha256",
+      `{ method: curl, url: "https://x.test/", verify_sha256: ${"deadbeef".repeat(8)} }`,
+    ],
     ["install-url", "url", `{ method: curl, url: "https://\${input.host}/i.sh", verify_sha256: ${HASH} }`],
     [
       "path-escape",

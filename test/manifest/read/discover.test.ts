@@ -46,6 +46,17 @@ describe("the walk", () => {
     put("a/README.md", "x: 1")
     expect(files(found())).toEqual(["a/deep/er/TOOL.md", "b/TOOL.md"])
   })
+  it("finds the drivers of one kind by the file names of their kinds, and refuses another's there", () => {
+    const http =
+      "name: H\nid: hh\ndescription: d\nversion: 1.0.0\nkind: http\nbase_url: https://a.test\nnetwork: { egress: [a.test] }\nimplements: [{ tool: t.one, version: ^1.0.0, metadata: { http: { endpoint: /x } } }]"
+    put("a/HTTP.md", http)
+    put("b/MCP.md", http)
+    const [kept, refused] = found()
+    expect(kept).toMatchObject({ ok: true, manifest: { kind: "driver", body: { kind: "http" } } })
+    expect(refused?.diagnostics).toMatchObject([
+      { rule: "file-kind", path: "kind", fix: expect.stringContaining("mcp") as string },
+    ])
+  })
   it("skips node_modules and .git, and follows no symbolic link", () => {
     const outside = mkdtempSync(join(tmpdir(), "caisson-outside-"))
     try {

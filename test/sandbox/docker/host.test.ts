@@ -6,13 +6,14 @@ import { join } from "node:path"
 import { Readable } from "node:stream"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { mirrorsOf } from "../../../src/host/assemble/docker.ts"
-import { readReceipts, verifyChain } from "../../../src/host/index.ts"
+import { processCaller, readReceipts, verifyChain } from "../../../src/host/index.ts"
 import type { Envelope } from "../../../src/host/types.ts"
 import { openEngine } from "../../../src/sandbox/docker/engine/engine.ts"
 import { digestOfFolder, openWorld, type World } from "../../e2e/host-world.ts"
 import { acquireEngine } from "../../support/docker-engine.ts"
 import { engineSuite } from "./engine-suite.ts"
 import { localBase, localRepository } from "./local-base.ts"
+import { containersOf } from "./support.ts"
 
 const engine = await acquireEngine()
 const socket = engine.ok ? engine.socket : ""
@@ -92,8 +93,12 @@ engineSuite("a host with the docker backend", engine, () => {
       JSON.parse(
         JSON.stringify(rest, (key, value) => (key === "timings" || key === "duration_ms" ? 0 : value) as unknown),
       )
-    for (const [tool, input] of calls) {
-      const [here, there] = [await namespace.call(tool, input), await docker.call(tool, input)]
+    // Under one key, which a program sees what stands for: the same on both.
+    const callOn = ({ host, workspace }: World, tool: string, input: object, key: string): Promise<Envelope> =>
+      host.call({ tool, input: input as never, workspace }, { caller: processCaller("alice"), approved: true, key })
+    for (const [at, [tool, input]] of calls.entries()) {
+      const here = await callOn(namespace, tool, input, `same-${at}`)
+      const there = await callOn(docker, tool, input, `same-${at}`)
       // Whether a refused connection is seen as closed or as reset is a matter of timing.
       if (tool === "fixture.dial") expect(there.denied).toEqual(here.denied)
       else expect(plain(there), `${tool} ${JSON.stringify(input)}`).toEqual(plain(here))
@@ -107,8 +112,7 @@ engineSuite("a host with the docker backend", engine, () => {
       expect(envelope).toMatchObject({ ok: true })
     }
     await world.host.close()
-    const left = await api.list(["dev.caisson.host"])
-    expect(left).toMatchObject({ ok: true, value: [] })
+    expect(await containersOf(socket)).toEqual([])
   })
 
   it("takes programs from an image, with the driver's packages fetched from the machine's mirror", async (context) => {

@@ -75,11 +75,23 @@ const withLibraries = (path: string): string[] => {
   return [...names]
 }
 
+interface BaseOptions {
+  /** further words of its configuration */
+  readonly config?: Readonly<Record<string, unknown>>
+  /** path → content; a folder that anybody may write to where it ends with a slash */
+  readonly texts?: Readonly<Record<string, string>>
+  /** path → a program of this machine */
+  readonly copies?: Readonly<Record<string, string>>
+  /** programs of these folders and names are left out */
+  readonly without?: readonly string[]
+}
+
 /** `mark` makes the image, and whatever is built on it, a new one; `sources` is its apt's list. */
 export const localBase = async (
   mark: string,
   sources = "",
   repository = "caisson/test-base",
+  { config, texts: more = {}, copies = {}, without = [] }: BaseOptions = {},
 ): Promise<ImageArchive> => {
   const found = new Set<string>()
   for (const path of [...programs.map((name) => `/usr/bin/${name}`), ...helpers, process.execPath])
@@ -91,7 +103,7 @@ export const localBase = async (
       for (const needed of /\.(pm|pl|h)$/.test(file) ? [file] : withLibraries(file)) found.add(needed)
   }
   const list = [...found]
-    .filter((path) => path.startsWith("/usr/"))
+    .filter((path) => path.startsWith("/usr/") && !without.some((name) => path.startsWith(name)))
     .map((path) => path.slice(1))
     .sort()
   const files = execFileSync(
@@ -124,12 +136,23 @@ export const localBase = async (
     "etc/passwd": "root:x:0:0:root:/root:/bin/sh\n",
     "etc/group": "root:x:0:\n",
     "etc/os-release": `NAME=${mark}\n`,
-  }).map(([path, text]) => ({ path, mode: 0o644, content: Buffer.from(text) }))
-  return imageArchive([await layerOf([...links, ...dirs, ...texts]), files], {
+    ...more,
+  }).map(([path, text]) =>
+    path.endsWith("/")
+      ? { path, mode: 0o777 }
+      : { path, mode: text.startsWith("#!") ? 0o755 : 0o644, content: Buffer.from(text) },
+  )
+  const copied: LayerEntry[] = Object.entries(copies).map(([path, source]) => ({
+    path,
+    mode: 0o755,
+    content: readFileSync(source),
+  }))
+  return imageArchive([await layerOf([...links, ...dirs, ...texts, ...copied]), files], {
     architecture: process.arch === "arm64" ? "arm64" : "amd64",
     repository,
     tag: repository === "caisson/base" ? "bookworm" : mark,
     env: ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+    ...(config === undefined ? {} : { config }),
   })
 }
 

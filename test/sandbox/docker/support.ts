@@ -1,4 +1,5 @@
 /** What the tests of this folder share: an engine, a backend on a data folder of its own, and one way to run a call. */
+import { createHash } from "node:crypto"
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -8,6 +9,7 @@ import {
   type DockerBackend,
   type DockerBackendOptions,
 } from "../../../src/sandbox/docker/backend.ts"
+import { LABEL } from "../../../src/sandbox/docker/container/container-spec.ts"
 import { openEngine } from "../../../src/sandbox/docker/engine/engine.ts"
 import { prepareFor, type Readied } from "../../support/sealed.ts"
 
@@ -127,15 +129,26 @@ export interface Leftovers {
   readonly containers: number
   readonly descriptors: number
 }
+const digestOf = (path: string): string => createHash("sha256").update(path).digest("hex").slice(0, 24)
+/** Containers of hosts in this process, or of any whose data folder is this or lies in it: other test files have theirs. */
+export const containersOf = async (socket: string, folder?: string): Promise<string[] | undefined> => {
+  const found = await openEngine({ origin: "given", socketPath: socket }).list([LABEL.host])
+  if (!found.ok) return undefined
+  const data = folder === undefined ? [] : [folder, join(folder, "data")].map(digestOf)
+  const isOurs = (labels: Readonly<Record<string, string>>): boolean =>
+    labels[LABEL.host]?.startsWith(`${process.pid}-`) === true || data.includes(labels[LABEL.data] ?? "")
+  return found.value.flatMap(({ id, labels }) => (isOurs(labels) ? [id] : []))
+}
+
 /** What a test must not leave: mounts below a folder, containers of ours, descriptors of this process. */
 export const leftovers = async (socket: string, folder: string): Promise<Leftovers> => {
-  const found = await openEngine({ origin: "given", socketPath: socket }).list(["dev.caisson.host"])
+  const found = await containersOf(socket, folder)
   return {
     mounts: readFileSync("/proc/self/mountinfo", "utf8")
       .split("\n")
       .map((line) => line.split(" ")[4] ?? "")
       .filter((path) => path.startsWith(folder)),
-    containers: found.ok ? found.value.length : -1,
+    containers: found?.length ?? -1,
     descriptors: readdirSync("/proc/self/fd").length,
   }
 }

@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { bridgeCalls, encodeJob, parseStatus } from "../../../src/sandbox/docker/container/job-wire.ts"
+import { bridgeCalls, parseStatus } from "../../../src/sandbox/docker/container/bridge-words.ts"
+import { encodeJob } from "../../../src/sandbox/process/job-wire.ts"
 
 /** The bridge's own reading of a job, in its own language. */
 const reader = `
@@ -33,13 +34,14 @@ describe("the job's wire", () => {
             filter,
             argv,
             env,
-            limits: [{ resource: 7, value: 2n ** 40n }],
+            limits: [{ resource: 7, soft: 2n ** 40n, hard: 2n ** 41n }],
             tty,
             privatePipes,
           })
-          const limit = Buffer.alloc(12)
+          const limit = Buffer.alloc(20)
           limit.writeUInt32LE(7, 0)
           limit.writeBigUInt64LE(2n ** 40n, 4)
+          limit.writeBigUInt64LE(2n ** 41n, 12)
           const entries = Object.entries(env).map(([name, value]) => hex(`${name}=${value}`))
           const expected = [
             "/p",

@@ -2,7 +2,7 @@ import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeFileSync } fro
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { birthNsOf } from "../../../src/linux/syscalls.ts"
+import { birthNsOf } from "../../../src/linux/files.ts"
 
 test("a folder's birth is the kernel's word and stays when its content changes", () => {
   const folder = mkdtempSync(join(tmpdir(), "caisson-birth-"))

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { recoverWorkspace } from "../../../src/sandbox/effects/commit/recovery/recover.ts"
 import { errorCode } from "../../../src/sandbox/effects/beneath.ts"
 import { readWriteSet } from "../../../src/sandbox/effects/read.ts"
-import { llistxattr, lsetxattr } from "../../../src/linux/syscalls.ts"
+import { llistxattr, lsetxattr } from "../../../src/linux/files.ts"
 import { PlainLayers } from "./fixtures/plain-layer.ts"
 import { listTree } from "./fixtures/tree.ts"
 

@@ -2,17 +2,18 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it, vi } from "vitest"
 import { recoverWorkspace } from "../../../src/sandbox/effects/commit/recovery/recover.ts"
-import type * as syscalls from "../../../src/linux/syscalls.ts"
+import type * as fileCalls from "../../../src/linux/files.ts"
+import { SyscallError } from "../../../src/linux/libc.ts"
 import { PlainLayers } from "./fixtures/plain-layer.ts"
 import { listTree } from "./fixtures/tree.ts"
 
 /** A file system as NFS or 9p: a rename takes no flags. */
-vi.mock("../../../src/linux/syscalls.ts", async (original) => {
-  const real = await original<typeof syscalls>()
+vi.mock("../../../src/linux/files.ts", async (original) => {
+  const real = await original<typeof fileCalls>()
   return {
     ...real,
     renameat2: (oldDir: number, oldPath: string, newDir: number, newPath: string, flags = 0) => {
-      if (flags !== 0) throw new real.SyscallError("renameat2", 22, "")
+      if (flags !== 0) throw new SyscallError("renameat2", 22, "")
       real.renameat2(oldDir, oldPath, newDir, newPath, flags)
     },
   }

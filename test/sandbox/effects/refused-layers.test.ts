@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { readWriteSet } from "../../../src/sandbox/effects/read.ts"
-import { lsetxattr } from "../../../src/linux/syscalls.ts"
+import { lsetxattr } from "../../../src/linux/files.ts"
 import { PlainLayers } from "./fixtures/plain-layer.ts"
 import { summary } from "./fixtures/workspaces.ts"
 

@@ -7,7 +7,7 @@ import { withFolderLock } from "../../../src/sandbox/effects/commit/lock.ts"
 import { recoverWorkspace } from "../../../src/sandbox/effects/commit/recovery/recover.ts"
 import { openTxRoot } from "../../../src/sandbox/effects/commit/recovery/tx-root.ts"
 import { folderKey, lookAt } from "../../../src/sandbox/folder.ts"
-import { flock, LOCK } from "../../../src/linux/syscalls.ts"
+import { flock, LOCK } from "../../../src/linux/files.ts"
 import { PlainLayers } from "./fixtures/plain-layer.ts"
 import { listTree } from "./fixtures/tree.ts"
 

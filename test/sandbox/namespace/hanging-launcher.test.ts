@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
-import { Conversation } from "../../../src/sandbox/namespace/conversation.ts"
+import { Conversation, LauncherEnded, LauncherGone } from "../../../src/sandbox/namespace/conversation.ts"
 import { launch } from "../../../src/sandbox/namespace/launch.ts"
 import { LAUNCHER } from "../../../src/sandbox/namespace/launcher/limits.ts"
 import type { RequestMessage } from "../../../src/sandbox/namespace/launcher/protocol.ts"
@@ -47,6 +47,7 @@ test("a launcher that is busy with one long request and gives signs is left alon
       sent.push(message)
       if (message.op === "ping") conversation.heard()
     },
+    howItEnded: () => Promise.reject(new Error("it did not end")),
     whenBusy: (is) => busy.push(is),
     whenSilent,
   })
@@ -61,11 +62,16 @@ test("a launcher that is busy with one long request and gives signs is left alon
   expect(busy).toEqual([true, false])
 })
 
-test("a request that could not be sent ends as one of which nothing was done", async () => {
+test("a request that could not be sent ends as one of which nothing was done, and is told what the launcher ended by once that is seen", async () => {
+  const end = Promise.withResolvers<string>()
   const conversation = new Conversation({
-    send: (_message, sent) => sent(new Error("closed")),
+    send: (_message, sent) => sent(new Error("write EPIPE")),
+    howItEnded: () => end.promise,
     whenBusy: () => undefined,
     whenSilent: () => undefined,
   })
-  await expect(conversation.ask({ op: "discard", sandbox: 1 })).rejects.toThrow("cannot be asked: closed")
+  const asked = conversation.ask({ op: "discard", sandbox: 1 })
+  conversation.end(new LauncherEnded("it ended over something else"))
+  end.resolve("it was ended from outside (SIGKILL)")
+  await expect(asked).rejects.toThrow(new LauncherGone("it was ended from outside (SIGKILL)"))
 })

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from "node:fs"
-import { afterEach, expect, test } from "vitest"
+import { closeSync, existsSync, openSync, readFileSync } from "node:fs"
+import { afterEach, beforeEach, expect, test } from "vitest"
 import { launch } from "../../../src/sandbox/namespace/launch.ts"
 import { type HandOver, ParkedProcesses } from "../../../src/sandbox/namespace/launcher/parked-processes.ts"
 import { usualRoles } from "../../../src/sandbox/network/listeners.ts"
@@ -13,8 +13,13 @@ const groups = findGroups({ mountinfo: "", selfCgroup: "", hostPid: process.pid,
 
 describeNeeding("parked processes that are kept ready", noRoot, () => {
   const taken: Disposable[] = []
+  let interpreter = -1
+  beforeEach(() => {
+    interpreter = openSync("/usr/bin/perl", "r")
+  })
   afterEach(() => {
     for (const parkedProcess of taken.splice(0)) parkedProcess[Symbol.dispose]()
+    closeSync(interpreter)
   })
   const open = (handOver: HandOver): { parkedProcesses: ParkedProcesses; gone: number[] } => {
     const gone: number[] = []
@@ -22,6 +27,7 @@ describeNeeding("parked processes that are kept ready", noRoot, () => {
     const parkedProcesses = new ParkedProcesses({
       groups,
       homeNetwork,
+      interpreter,
       users: undefined,
       handOver,
       gone: (parkedProcess) => gone.push(parkedProcess),

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { asNobody, host, type Running, startServer } from "./process.ts"
 
 /** The newest installed major version's programs, which Debian keeps off the PATH. */
-const postgresPrograms = (): string | undefined => {
+export const postgresPrograms = (): string | undefined => {
   const base = "/usr/lib/postgresql"
   const versions = existsSync(base)
     ? readdirSync(base)

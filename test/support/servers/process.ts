@@ -39,6 +39,9 @@ export async function freePort(): Promise<number> {
 
 const isRoot = process.getuid?.() === 0
 const nobody = (flag: "-u" | "-g"): number => Number(execFileSync("id", [flag, "nobody"], { encoding: "utf8" }))
+/** Whom `asNobody` makes of root; undefined where the test is an ordinary user already. */
+export const nobodyIds = (): { readonly uid: number; readonly gid: number } | undefined =>
+  isRoot ? { uid: nobody("-u"), gid: nobody("-g") } : undefined
 /** Words that make the rest of a command line run as `nobody`. */
 export const asNobody = (): readonly string[] =>
   isRoot ? ["setpriv", `--reuid=${nobody("-u")}`, `--regid=${nobody("-g")}`, "--clear-groups"] : []

@@ -60,7 +60,12 @@ const open = (wanted: string): Step<OpenFolder> => {
   }
 }
 
-const misplaced = (core: HostCore, { path }: OpenFolder, place: Location): Failure | undefined => {
+const misplaced = (
+  core: HostCore,
+  { path }: OpenFolder,
+  place: Location,
+  roots: readonly string[] | undefined,
+): Failure | undefined => {
   const data = locatePath(core.data)
   if (isInside(data, place))
     return refuse(
@@ -70,7 +75,7 @@ const misplaced = (core: HostCore, { path }: OpenFolder, place: Location): Failu
     )
   if (isInside(place, data))
     return refuse("policy_violation", `the workspace ${path} lies in this host's data folder`, "use a folder elsewhere")
-  if (!isAllowedFolder(path, core.config.workspaces))
+  if (!isAllowedFolder(path, roots))
     return refuse(
       "unauthorised",
       `the workspace ${path} is in none of the folders that the operator's \`workspaces\` names`,
@@ -108,14 +113,18 @@ const keptPath = ({ path, what, file, its }: Located, workspace: OpenFolder, pla
   return { path: displayName(fromBuffer(Buffer.from(bytes.join("/"), "latin1"))), why }
 }
 
-const openAny = (core: HostCore, wanted: string): Step<AdmittedWorkspace> => {
+const openAny = (
+  core: HostCore,
+  wanted: string,
+  roots: readonly string[] | undefined = core.config.workspaces,
+): Step<AdmittedWorkspace> => {
   const opened = open(wanted)
   if (!opened.ok) return opened
   const folder = opened.value
   let admitted = false
   try {
     const place = locate(folder)
-    const failure = misplaced(core, folder, place)
+    const failure = misplaced(core, folder, place, roots)
     if (failure !== undefined) return failure
     const { file } = core.config
     if (file !== undefined && (isWithin(file, folder.path) || isInside(locatePath(resolve(file, "..")), place)))
@@ -149,3 +158,6 @@ export const openWorkspace = (core: HostCore, caller: Caller, named: string | un
   folder[Symbol.dispose]()
   return { ...absent, evidence: { refused: "the name leads to a folder that is not the caller's" } }
 }
+
+/** A folder of the host's own making, for a call that names none. */
+export const openEmpty = (core: HostCore, folder: string): Step<AdmittedWorkspace> => openAny(core, folder, [folder])

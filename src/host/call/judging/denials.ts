@@ -38,6 +38,26 @@ const own: Readonly<Record<string, Tell>> = {
   "limit cpu": limit("of processor time", "cpu_ms"),
   "limit disk": limit("of bytes written", "disk_mb"),
   "limit output": limit("of output", "output_kb"),
+  "limit tool_not_required": (target) => ({
+    message: `the tool asked for a call of ${target}, which its contract does not require`,
+    hint: "if it needs that tool, name it in `requires.tools` of its contract",
+  }),
+  "limit tool_changes_files": (target) => ({
+    message: `the tool asked for a call of ${target}, which changes files`,
+    hint: "calls within a call change nothing in the workspace: let the tool that asks write the files itself",
+  }),
+  "limit tool_refused": (target) => ({
+    message: `the tool asked for a call of ${target}, which this caller may not make without more`,
+    hint: "its own receipt says why (`calls` of this call's receipt names it)",
+  }),
+  "limit call_depth": (target) => ({
+    message: `the tool asked for a call of ${target} within calls within calls, deeper than this host goes`,
+    hint: "make the call from further up",
+  }),
+  "limit calls": (target) => ({
+    message: `the tool asked for a call of ${target} after it and those within it had made as many as one call may`,
+    hint: "make fewer calls within one",
+  }),
 }
 
 const wordsFor = ({ layer, reason, target }: Denial): Words => {
@@ -54,7 +74,7 @@ export const tellDenials = (denied: readonly Denial[]): readonly ReportedDenial[
   denied.map((denial) => ({ ...denial, ...wordsFor(denial) }))
 
 /** Ends that are the tool's own word; limits, violations and ours say what they are about already. */
-const isOfTheTool = ({ code }: Failure): boolean =>
+export const isOfTheTool = ({ code }: Failure): boolean =>
   code.includes(":") || ["upstream_error", "output_parse_failed", "output_invalid"].includes(code)
 
 /** The denial that most probably made the tool fail: the last one it met on the network, else the last at all. */

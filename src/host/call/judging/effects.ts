@@ -4,12 +4,14 @@
  *
  * Guarantees: takes turns with other calls, and gives up after `judgeMs`: then no effect counts as declared.
  */
+import { exactGlob } from "../../../manifest/values/globs.ts"
 import { judgeInTurns } from "../../../sandbox/effects/judging/judge.ts"
 import type { Failure } from "../../failure.ts"
 import { hostLimits } from "../../limits.ts"
 import type { ReportedEffect } from "../../types.ts"
 import type { Ran } from "../steps.ts"
 import type { KeptPath } from "../admission/workspace.ts"
+import { writtenOutputs } from "./files.ts"
 
 /** Names are compared without their case: a folder may be blind to it. */
 export const keptReason = (kept: readonly KeptPath[], path: string): string | undefined => {
@@ -33,7 +35,9 @@ export const judgeEffects = async (
   allowedMs: number = hostLimits.judgeMs.value,
 ): Promise<JudgedEffects> => {
   const mutates = tool.mutates.filter((scope) => scope.class === "workspace").map((scope) => scope.scope)
-  const policy = { mutates, fsWrite: profile.write, fsDeny: profile.view.deny }
+  // What the contract gives out as files the host wrote, wherever the driver itself may write.
+  const fsWrite = [...profile.write, ...writtenOutputs(exited).map(exactGlob)]
+  const policy = { mutates, fsWrite, fsDeny: profile.view.deny }
   try {
     const { effects } = await judgeInTurns(policy, exited.writes, allowedMs, () => new TooSlow())
     const reported = effects.map((effect) => {

@@ -5,6 +5,8 @@
  * is read or written after that.
  */
 import type { Unavailable } from "../../../sandbox/backend.ts"
+import type { Exchange } from "../../../sandbox/backend.ts"
+import type { HostedExchange } from "../../../sandbox/layers/exchange/hosted.ts"
 import type { HostedFiles, HostedLayer } from "../../../sandbox/layers/hosted/layer.ts"
 import type { HostedLayers } from "../../../sandbox/layers/hosted/layers.ts"
 import type { SealedLayers } from "../../../sandbox/layers/sealed-layers.ts"
@@ -14,6 +16,7 @@ export const unwritten: SealedLayers = {
   writes: { effects: [], bytes: 0 },
   keepHome: async () => ({ ok: true }),
   commit: async () => ({ ok: true }),
+  look: async () => [],
   hold: async () => ({ ok: false, message: "there is nothing to hold" }),
   discard: () => undefined,
 }
@@ -41,6 +44,11 @@ export class AttemptFiles implements HostedFiles {
   stat: HostedFiles["stat"] = async (...asked) => (await this.#layer()).stat(...asked)
   list: HostedFiles["list"] = async (...asked) => (await this.#layer()).list(...asked)
   write: HostedFiles["write"] = async (...asked) => (await this.#layer()).write(...asked)
+
+  /** The folder that a function of this process finds its files in, and what is taken from there in the end. */
+  async exchange(exchange: Exchange): Promise<HostedExchange> {
+    return await (await this.#layer()).exchange(exchange)
+  }
 
   get exceeded(): boolean {
     return this.#opened?.exceeded ?? false

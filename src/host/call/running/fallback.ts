@@ -11,11 +11,11 @@ import { hostLimits } from "../../limits.ts"
 import type { Judged, PassedOver } from "../steps.ts"
 
 export const passOver = (judged: Judged, elapsedMs: number): readonly PassedOver[] | undefined => {
-  const { verdict, attempt, tool, pin, passedOver = [], driver, attempts, signal } = judged
+  const { verdict, attempt, tool, pin, passedOver = [], driver, attempts, signal, nesting } = judged
   if (verdict.ok || attempt.outcome.ok || verdict.code !== attempt.outcome.code) return undefined
   if (pin !== undefined || signal.aborted || !callErrorOf(verdict).retryable) return undefined
   if ((tool.retry?.maxAttempts ?? 1) < 2 || elapsedMs >= tool.timeoutMs) return undefined
-  if (!tool.idempotent && tool.mutates.length > 0) return undefined
+  if ((!tool.idempotent && tool.mutates.length > 0) || nesting?.mayHaveChanged === true) return undefined
   if (passedOver.length + 1 >= hostLimits.driversOfACall.value) return undefined
   return [...passedOver, { driver: driver.key, code: verdict.code, attempts }]
 }

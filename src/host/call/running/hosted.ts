@@ -9,18 +9,20 @@
 import type { Dialled } from "../../../egress-proxy/serve/hosted.ts"
 import type { EgressPolicy } from "../../../egress-proxy/types.ts"
 import type { JsonObject } from "../../../manifest/types.ts"
-import type { Unavailable } from "../../../sandbox/backend.ts"
+import type { Exchanged, Unavailable } from "../../../sandbox/backend.ts"
 import type { SealedLayers } from "../../../sandbox/layers/sealed-layers.ts"
 import type { Desk, HostedCommand } from "../../drivers/kind.ts"
 import type { Failure, Success } from "../../failure.ts"
 import { endingFailure } from "../../invoke/error-map.ts"
 import { egressBudgets, hostLimits } from "../../limits.ts"
+import { tellWithout } from "../../secrets/redact.ts"
 import type { HostCore, ServedEgress } from "../core.ts"
 import { sentTo } from "../sealing/secrets.ts"
 import type { Attempt, Ended, Sealed, Step } from "../steps.ts"
 import type { AttemptOptions } from "./attempt.ts"
 import { AttemptFiles, unwritten } from "./attempt-files.ts"
 import { notTaken } from "./not-taken.ts"
+import { createPace } from "./pace.ts"
 import { settledWithin } from "./settled-within.ts"
 import { mergeDenials, withUnreachable } from "./stopped.ts"
 
@@ -47,10 +49,19 @@ const broken = (error: unknown): Failure => ({
   details: { error: error instanceof Error ? error.name : "unknown" },
 })
 
+/** What a contract hands over lies on this machine, and what serves the call does not. */
+const outOfReach = (driver: string): Failure => ({
+  ok: false,
+  code: "tool_unavailable",
+  message: `the contract exchanges files, and ${driver} runs nothing here that could reach them`,
+  hint: "serve the tool by a driver whose program or function runs here",
+  details: { driver },
+})
+
 const endedWith = (layers: SealedLayers, ending: Ended["ending"], wallMs: number): Ended => {
-  const { writes, keepHome, commit, hold } = layers
+  const { writes, keepHome, commit, look, hold } = layers
   const discard = async (): Promise<void> => layers.discard()
-  return { ending, usage: { wallMs }, writes, keepHome, commit, hold, discard, [Symbol.asyncDispose]: discard }
+  return { ending, usage: { wallMs }, writes, keepHome, commit, look, hold, discard, [Symbol.asyncDispose]: discard }
 }
 
 const aborted = (signal: AbortSignal): Promise<void> =>
@@ -81,11 +92,15 @@ export const hosted = async (
   let facts: JsonObject = {}
   const { view, write, limits } = profile
   const files = new AttemptFiles(core.layers, { workspace: folder.identity, view, write, limits, signal: gone })
+  const teller = tellWithout(
+    tell,
+    sealed.secrets.map(({ value }) => value),
+  )
   const desk: Desk = {
     signal: gone,
     outputBytes: profile.limits.outputBytes,
     tell: (event) => {
-      if (!gone.aborted) tell(event)
+      if (!gone.aborted) teller.tell(event)
     },
     review: core.reviews.of(sealed.driver.contract),
     ...(sealed.elicit === undefined ? {} : { elicit: sealed.elicit }),
@@ -97,6 +112,11 @@ export const hosted = async (
       return Promise.resolve(Object.hasOwn(given, name) ? sentTo(given[name], host) : undefined)
     },
     layer: files,
+    pace: createPace(core, sealed, {
+      signal: gone,
+      leftMs: () => wallMs - (performance.now() - started),
+      note: (more) => desk.note(more),
+    }),
     outlet: {
       async connect(to) {
         const served = await (serving ??= serve())
@@ -107,8 +127,16 @@ export const hosted = async (
   }
   let answer: Success | Failure | undefined
   let refused: Unavailable | undefined
-  const answering = Promise.resolve()
-    .then(() => command.act(desk))
+  let exchanged: Exchanged | undefined
+  const act = async (): Promise<Success | Failure> => {
+    if (profile.exchange === undefined) return await command.act(desk)
+    if (command.takesFiles !== true) return outOfReach(sealed.driver.key)
+    const exchange = await files.exchange(profile.exchange)
+    const said = await command.act({ ...desk, filesAt: exchange.folder })
+    if (!gone.aborted) exchanged = await exchange.takeBack()
+    return said
+  }
+  const answering = act()
     .catch((error: unknown) => {
       refused = files.refusalOf(error)
       return broken(error)
@@ -141,7 +169,8 @@ export const hosted = async (
     ending.by === "answer" && answer !== undefined
       ? answer
       : endingFailure(ending as { by: "cancelled" }, { tool, network, timeoutMs: timeout.ms })
-  const exited = scope.use(endedWith(left ?? unwritten, ending, performance.now() - started))
+  const ended = endedWith(left ?? unwritten, ending, performance.now() - started)
+  const exited = scope.use(exchanged === undefined ? ended : { ...ended, exchanged })
   return {
     ok: true,
     value: {

@@ -57,3 +57,16 @@ export const policyFor = (
   readOnlyHttp: mutatesOutside(tool).length > 0 ? "off" : core.config.readOnlyHttp,
   substitutions,
 })
+
+/** What an installation may do: read from these hosts, as the operator's word maps them. */
+export const readingFrom = (
+  { config: { egress } }: Pick<HostCore, "config">,
+  entries: readonly EgressEntry[],
+): EgressPolicy => ({
+  entries,
+  services: egress.services,
+  private: egress.private,
+  budgets: egressBudgets,
+  readOnlyHttp: "enforce",
+  substitutions: [],
+})

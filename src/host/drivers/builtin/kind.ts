@@ -8,6 +8,7 @@
  */
 import type { CliSandbox, DriverContract, JsonObject } from "../../../manifest/types.ts"
 import type { Failure, Success } from "../../failure.ts"
+import { wholeInput } from "../../invoke/whole-input.ts"
 import type {
   Answer,
   Binding,
@@ -85,7 +86,7 @@ const fsOf = ({ tool, driver }: KindCall): CliSandbox["fs"] => {
 
 const act = async (found: FoundFunction, call: KindCall, desk: Desk): Promise<Success | Failure> => {
   if (found.whose === "embedder") return runEmbedded(call, found.run, desk)
-  const said = await found.run(call.input, benchOf(desk))
+  const said = await found.run(wholeInput(call), benchOf(desk))
   if (!said.ok) return said
   const { value, notes = [] } = said.value
   return { ok: true, value, notes }
@@ -97,7 +98,10 @@ const command = (call: KindCall): Answer<KindCommand> => {
     const [message, hint] = absent(hostIdOf(call.binding))
     return { ok: false, code: "tool_unavailable", message, hint, details: { driver: call.driver.key } }
   }
-  return { ok: true, value: { run: "hosted", shown: shownOf(call), act: (desk) => act(found, call, desk) } }
+  return {
+    ok: true,
+    value: { run: "hosted", shown: shownOf(call), takesFiles: true, act: (desk) => act(found, call, desk) },
+  }
 }
 
 const shownOf = (call: KindCall): readonly string[] => ["builtin", foundFor(call)?.id ?? hostIdOf(call.binding)]

@@ -7,12 +7,12 @@
 import type { CliSpec, DriverContract, OutputFormat } from "../../../manifest/types.ts"
 import type { Failure, Success } from "../../failure.ts"
 import type { Answer, DriverKindModule, KindCall, KindCommand, KindResult, Needs } from "../kind.ts"
-import type { Program } from "../program.ts"
-import { executablesFor, insidePath } from "../programs.ts"
+import { expirySign, withSign } from "../expiry.ts"
+import type { Program } from "../program/program.ts"
+import { executablesFor, insidePath } from "../program/programs.ts"
 import { unreadablePattern } from "../unreadable-pattern.ts"
 import { bind } from "./bind.ts"
 import { exitWord } from "./exit-code.ts"
-import { expirySign } from "./expiry.ts"
 import { outputFormat, withJsonFlag } from "./format.ts"
 import { available, packagesOf } from "./locate.ts"
 import { interpretOutput } from "./output.ts"
@@ -56,8 +56,9 @@ const read = (call: KindCall, format: OutputFormat, result: KindResult): Success
   const { key, contract } = driver
   const outcome = interpretOutput({ tool, driver: contract, implementation: binding.implementation, format }, result)
   const { exitCode } = result
-  if (outcome.ok || expirySign(contract.auth, exitCode, exitWord(contract, exitCode)) !== "expired") return outcome
-  return { ...outcome, code: "auth_required", message: `${key} is no longer signed in (exit ${exitCode})` }
+  if (outcome.ok) return outcome
+  const sign = expirySign(contract.auth, { exitCode, mapped: exitWord(contract, exitCode) })
+  return withSign(outcome, sign, `${key} is no longer signed in (exit ${exitCode})`)
 }
 
 const command = (call: KindCall): Answer<KindCommand> => {
@@ -93,7 +94,7 @@ export const cliKind: DriverKindModule = {
       ...driver.implements.flatMap((entry) => entry.cli?.sandbox ?? []),
     ]),
   available: (driver, here) => available(driver, specOf(driver), here),
-  packages: (driver) => packagesOf(driver, specOf(driver)),
+  packages: (driver, wanted) => packagesOf(driver, specOf(driver), wanted),
   needs,
   command,
   outline: ({ driver, binding, program }) => [

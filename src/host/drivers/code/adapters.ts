@@ -72,6 +72,7 @@ export const withAdapters = (call: KindCall, own: OwnFunctions, command: Program
           code: "auth_required",
           message: `${call.driver.key} is no longer signed in`,
           details: { exit_code: result.exitCode },
+          expiry: "expired",
         }
     }
     if (!own.names.includes("parseOutput")) return command.read(result)

@@ -29,7 +29,7 @@ const address = (text: string): string => `data:text/javascript,${encodeURICompo
 
 const definitions = address(NAMES.map((name) => `export const ${name} = (definition) => definition;`).join("\n"))
 
-/** Says what an export holds: names of functions, and the rest as JSON. Runs inside. */
+/** Says what an export holds: names of functions, and the rest as JSON; and has its transforms run. Runs inside. */
 const describing = address(`
   export const describe = async (url, name) => {
     const module = await import(url)
@@ -48,6 +48,17 @@ const describing = address(`
       }
     }
     return { functions, data }
+  }
+  export const transform = async (url, name, values) => {
+    const module = await import(url)
+    const { transforms } = name in module ? module[name] : module.default[name]
+    const made = []
+    for (const [of, value] of values) {
+      const one = await transforms[of](value)
+      if (one === undefined) throw new TypeError("\`" + of + "\` made nothing of its value")
+      made.push(one)
+    }
+    return made
   }`)
 
 export const DESCRIBER = "caisson-describe"

@@ -15,6 +15,7 @@ import { ADAPTERS } from "../../../manifest/driver-code.ts"
 import { shown } from "../../../manifest/values/diagnostics.ts"
 import type { DriverCode, DriverContract, JsonObject, JsonValue } from "../../../manifest/types.ts"
 import { hostLimits } from "../../limits.ts"
+import { ownTransforms } from "../../invoke/mapping.ts"
 import { isObject } from "../../invoke/schema-path.ts"
 import type { DriverAvailability, Surroundings } from "../kind.ts"
 import { inside } from "../paths.ts"
@@ -93,8 +94,17 @@ const uncalled = ({ functions }: Said): Entry | undefined => {
   return undefined
 }
 
-const missing = ({ execute, adapters }: DriverCode, { functions }: Said): string | undefined =>
-  [...(execute === undefined ? [] : ["execute"]), ...adapters].find((name) => !Object.hasOwn(functions, name))
+const missing = (
+  { implements: entries }: DriverContract,
+  code: DriverCode,
+  { functions }: Said,
+): string | undefined => {
+  const { execute, adapters, transforms } = code
+  const named = entries.flatMap(({ mapping }) => ownTransforms(mapping).map(({ transform }) => transform))
+  const absent = [...transforms, ...named].find((name) => functions["transforms"]?.includes(name) !== true)
+  if (absent !== undefined) return `transforms.${absent}`
+  return [...(execute === undefined ? [] : ["execute"]), ...adapters].find((name) => !Object.hasOwn(functions, name))
+}
 
 /** Under way or settled, by host and edition; one that failed is asked again after a while. */
 const looked = new WeakMap<Surroundings, Map<string, Promise<Entry>>>()
@@ -130,9 +140,9 @@ const look = async (
       "write `export default defineDriver({ … })`",
       "function_ref_unresolvable",
     )
-  const absent = missing(code, said)
+  const absent = missing(driver, code, said)
   if (absent !== undefined)
-    return refuse(`there is no \`${absent}\` in its module`, "define it there", "function_ref_unresolvable")
+    return refuse(`there is no \`${shown(absent, 80)}\` in its module`, "define it there", "function_ref_unresolvable")
   const { execute } = said.functions
   const fault = uncalled(said) ?? (execute === undefined ? undefined : bindingFault(driver, execute))
   if (fault !== undefined) return fault
@@ -141,6 +151,11 @@ const look = async (
     names: functions,
     execute: execute ?? [],
     notes: contradictions(said, driver),
+    transform: (values: readonly (readonly [string, JsonValue])[], signal?: AbortSignal) =>
+      here.runInModule(
+        { interpreter, bundles, request: { do: "call", module, ref: ["transform"], args: [url, code.export, values] } },
+        signal,
+      ),
     call: (name: string, args: readonly JsonValue[], signal?: AbortSignal) =>
       here.runInModule(
         { interpreter, bundles, request: { do: "call", module: found.module, ref: [code.export, name], args } },

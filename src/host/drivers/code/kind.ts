@@ -5,13 +5,13 @@
  * process inside the call's own sandbox, with the hosts that the driver declares, and is judged like any program; where
  * the driver has none, its kind runs the call as for every driver of that kind.
  */
-import type { DriverContract, JsonValue } from "../../../manifest/types.ts"
+import type { JsonValue } from "../../../manifest/types.ts"
+import { wholeInput } from "../../invoke/whole-input.ts"
 import type { Answer, DriverKindModule, KindCall, KindCommand, Needs } from "../kind.ts"
 import type { FoundModule, OwnFunctions } from "../runner/found-module.ts"
 import { Marks } from "../runner/marks.ts"
-import { type RunnerRequest, shimArgv, shimFiles } from "../runner/request.ts"
-import { talk } from "../runner/talk.ts"
-import { outcomeOf, Parts } from "../sdk/answer.ts"
+import type { RunnerRequest } from "../runner/request.ts"
+import { moduleConversation } from "../sdk/conversation.ts"
 import { moduleNeeds } from "../sdk/kind.ts"
 import { withAdapters } from "./adapters.ts"
 import { findEntry } from "./entry.ts"
@@ -36,14 +36,16 @@ const keyFor = ({ binding: { implementation } }: KindCall, { own }: OwnModule): 
   return [tool, toolRef, tool.replaceAll(".", "-")].find((key) => own.execute.includes(key)) ?? tool
 }
 
-/** `ExecuteArgs` (AIP-30); the signal and the values of secrets are put in inside. */
-const argumentsOf = ({ input, context, driver: { contract } }: KindCall, marks: Marks): JsonValue => ({
-  input,
-  context,
+/** `ExecuteArgs` (AIP-30); the signal, the way to other tools and the values of secrets are put in inside. */
+const argumentsOf = (call: KindCall, marks: Marks): JsonValue => ({
+  input: wholeInput(call),
+  context: call.context,
   driverCtx: {
-    driver: { id: contract.id, version: contract.version },
-    region: [...contract.region],
+    driver: { id: call.driver.contract.id, version: call.driver.contract.version },
+    region: [...call.driver.contract.region],
     secrets: marks.each(),
+    operationKey: call.operation,
+    call: null,
     signal: null,
   },
   signal: null,
@@ -52,12 +54,13 @@ const SIGNALS = [
   [0, "signal"],
   [0, "driverCtx", "signal"],
 ]
+const CALLS = [[0, "driverCtx", "call"]]
 
 const executeCommand = (call: KindCall): Answer<KindCommand> => {
   const found = ownOf(call)
   const { key, contract } = call.driver
   if (found === undefined || contract.code === undefined) return gone(call)
-  const { interpreter, module } = found
+  const { module } = found
   const ref = [contract.code.export, "execute", keyFor(call, found)]
   const marks = new Marks(contract)
   const request: RunnerRequest = {
@@ -67,21 +70,11 @@ const executeCommand = (call: KindCall): Answer<KindCommand> => {
     args: [argumentsOf(call, marks)],
     marks: marks.all(),
     signals: SIGNALS,
+    calls: CALLS,
   }
   const sdk = { functionRef: ref, arguments: { style: "input" }, extract: [] } as const
   const asked = { key, tool: call.tool, auth: contract.auth, sdk }
-  return {
-    ok: true,
-    value: {
-      run: "conversation",
-      argv: shimArgv(interpreter.language, interpreter.inside),
-      files: shimFiles(interpreter.language),
-      converse: async (session) => {
-        const parts = new Parts(asked, session.tell)
-        return outcomeOf(asked, await talk({ session, request, onEvent: parts.add }), parts)
-      },
-    },
-  }
+  return { ok: true, value: moduleConversation(found, request, asked) }
 }
 
 /** What was found of a driver of the kind, with its module. */
@@ -110,9 +103,10 @@ export const codeKind = (base: DriverKindModule | undefined): DriverKindModule =
       binding: { tool, implementation, needs: [] },
       diagnostics: [],
     },
+  // `execute` runs in a sandbox; without one the base says so at the call.
   unenforceable: (driver) => base?.unenforceable(driver),
   available: available(base),
-  packages: (driver: DriverContract) => base?.packages?.(driver) ?? [],
+  packages: (driver, wanted) => base?.packages?.(driver, wanted) ?? [],
   needs: (call, findProgram) =>
     noted(call, executes(call) || base === undefined ? moduleNeeds(call) : base.needs(call, findProgram)),
   command: (call) => {

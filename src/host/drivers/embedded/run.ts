@@ -4,9 +4,11 @@
  * Guarantees: it is handed copies and the call's own layer; its value is JSON, bounded, and judged like any other. What it
  * does beside that nobody watches.
  */
+import { FS_ROOT_INPUT } from "../../../manifest/contracts/file-contract.ts"
 import { jcs } from "../../../manifest/values/digest.ts"
-import type { JsonValue } from "../../../manifest/types.ts"
+import type { JsonObject, JsonValue } from "../../../manifest/types.ts"
 import type { Failure, Success } from "../../failure.ts"
+import { wholeInput } from "../../invoke/whole-input.ts"
 import type { Desk, KindCall } from "../kind.ts"
 import type { BuiltinFunction } from "../../builtin-function.ts"
 
@@ -20,15 +22,23 @@ const tooLarge = (key: string, most: number): Failure => ({
   details: { limit: "output" },
 })
 
+/** Where the files are on this machine, under whatever name the driver has for it: what a sandbox has there is not here. */
+const withFilesAt = (call: KindCall, filesAt: string): JsonObject => {
+  const renamed = Object.entries(call.binding.implementation.mapping).filter(([, { from }]) => from === FS_ROOT_INPUT)
+  const names = renamed.length === 0 ? [FS_ROOT_INPUT] : renamed.map(([name]) => name)
+  return { ...wholeInput(call), ...Object.fromEntries(names.map((name) => [name, filesAt])) }
+}
+
 export const runEmbedded = async (
   call: KindCall,
   fn: BuiltinFunction,
-  { layer: files, signal, outputBytes }: Desk,
+  { layer: files, filesAt, signal, outputBytes }: Desk,
 ): Promise<Success | Failure> => {
   const { key } = call.driver
   let returned: unknown
   try {
-    returned = await fn({ input: structuredClone(call.input), context: structuredClone(call.context), files, signal })
+    const input = filesAt === undefined ? wholeInput(call) : withFilesAt(call, filesAt)
+    returned = await fn({ input: structuredClone(input), context: structuredClone(call.context), files, signal })
   } catch (error) {
     const name = error instanceof Error ? error.name : typeof error
     const message = error instanceof Error ? error.message : String(error)

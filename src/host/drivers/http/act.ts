@@ -6,8 +6,7 @@
  * unknown, and is not invited to be repeated unless that does no harm.
  */
 import type { HttpCall, JsonObject, ToolContract } from "../../../manifest/types.ts"
-import { mutatesOutside } from "../../access/decide.ts"
-import type { Failure, Success } from "../../failure.ts"
+import { callErrorOf, type Failure, type Success } from "../../failure.ts"
 import type { Desk, KindCall } from "../kind.ts"
 import { exchange, type HttpAnswer, originText } from "./exchange.ts"
 import { errorBodyBytes, maxRedirects } from "./limits.ts"
@@ -25,16 +24,15 @@ export interface Deed {
   readonly repeatable: boolean
 }
 
+/** It never left, or the one service that was asked refused it: one that was busy has done nothing. */
+const isUndone = ({ sent, status }: JsonObject, hops: number): boolean =>
+  hops === 0 && (sent === false || (typeof status === "number" && (status < 500 || status === 503)))
+
 /** The request was sent, and what came of it is not known. */
-const inDoubt = (failure: Failure, { of: { tool }, repeatable }: Deed): Failure => {
-  const { sent, status } = failure.details
-  if (sent !== true && !(typeof status === "number" && status >= 500 && status !== 503)) return failure
-  const commit = mutatesOutside(tool).length > 0 ? { commit: "unknown" } : {}
-  return {
-    ...failure,
-    retryable: repeatable && (failure.retryable ?? failure.code === "upstream_error"),
-    details: { ...failure.details, ...commit },
-  }
+const inDoubt = (failure: Failure, { repeatable }: Deed, hops: number): Failure => {
+  if (isUndone(failure.details, hops)) return { ...failure, undone: true }
+  const isBroken = failure.code === "upstream_error" && failure.details["sent"] === true
+  return { ...failure, retryable: repeatable && (failure.retryable ?? (isBroken || callErrorOf(failure).retryable)) }
 }
 
 /** How the service's own words about its refusal begin. */
@@ -51,10 +49,27 @@ const unreadSoFar = (tool: ToolContract, report: string | undefined, method: str
       ]
 
 const walk = async (deed: Deed, desk: Desk, first: Hop, secrets: HeldSecrets): Promise<Success | Failure> => {
+  let hops = 0
+  const end = await follow(deed, desk, first, secrets, (count) => {
+    hops = count
+  })
+  return end.ok ? end : inDoubt(end, deed, hops)
+}
+
+const follow = async (
+  deed: Deed,
+  desk: Desk,
+  first: Hop,
+  secrets: HeldSecrets,
+  redirectedTo: (hops: number) => void,
+): Promise<Success | Failure> => {
   const { of, call } = deed
   let hop = first
   let report: string | undefined
   for (let hops = 0; ; hops += 1) {
+    redirectedTo(hops)
+    const early = await desk.pace.turn(deed.source.spec.rateLimit)
+    if (early !== undefined) return early
     const made = await exchange(desk, hop.origin, hop.request)
     if (!made.ok) return made
     await using answer = made.value
@@ -81,7 +96,11 @@ const walk = async (deed: Deed, desk: Desk, first: Hop, secrets: HeldSecrets): P
       now: Date.now(),
       ...(auth === undefined ? {} : { auth }),
     })
-    if (failure !== undefined) return await withBody(failure, answer, secrets)
+    if (failure !== undefined) {
+      const { retry_after_ms: asked } = failure.details
+      if (typeof asked === "number") await desk.pace.leaveAlone(asked)
+      return await withBody(failure, answer, secrets)
+    }
     const read = await readAnswer(answer, { desk, tool: of.tool, call, secrets })
     return read.ok ? { ...read, notes: [...read.notes, ...unreadSoFar(of.tool, report, call.method)] } : read
   }
@@ -92,14 +111,13 @@ export const act = async (deed: Deed, desk: Desk): Promise<Success | Failure> =>
   const { port, secure } = source.spec.base
   const host = source.spec.base.host.replace(/^\[(.*)\]$/, "$1")
   const secrets = await fetchSecrets(desk, source.secrets, { driver: of.driver.key, host })
-  if (!secrets.ok) return secrets
+  if (!secrets.ok) return { ...secrets, undone: true }
   const { values } = secrets.value
   const secret = (name: string): string | undefined => (Object.hasOwn(values, name) ? values[name] : undefined)
   const request = requestOf(source, { input: of.input, context: of.context, secret, scope: source.scope })
-  if (!request.ok) return request
+  if (!request.ok) return { ...request, undone: true }
   desk.note({ request_size_bytes: request.value.body?.length ?? 0 })
-  const end = await walk(deed, desk, { origin: { host, port, secure }, request: request.value }, secrets.value)
-  return end.ok ? end : inDoubt(end, deed)
+  return walk(deed, desk, { origin: { host, port, secure }, request: request.value }, secrets.value)
 }
 
 /** The request as the driver writes it: no value of a call is in it. */

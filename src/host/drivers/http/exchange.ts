@@ -121,8 +121,11 @@ const secured = (raw: Duplex, { host }: Origin, signal: AbortSignal): Promise<An
     })
   })
 
+/** What an exchange needs of a call's desk. */
+type Way = Pick<Desk, "signal" | "outlet">
+
 const connected = async (
-  desk: Desk,
+  desk: Way,
   origin: Origin,
   request: Sent,
 ): Promise<Answer<{ socket: Duplex; report?: string }>> => {
@@ -138,7 +141,7 @@ const connected = async (
   return { ok: true, value: { socket: socket.value, ...(report === undefined ? {} : { report }) } }
 }
 
-export const exchange = async (desk: Desk, origin: Origin, request: Sent): Promise<Answer<HttpAnswer>> => {
+export const exchange = async (desk: Way, origin: Origin, request: Sent): Promise<Answer<HttpAnswer>> => {
   const made = await connected(desk, origin, request)
   if (!made.ok) return made
   const { socket, report } = made.value

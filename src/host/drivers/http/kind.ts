@@ -2,14 +2,14 @@
  * Kind http (AIP-31): one request to one fixed service, made by the host itself; no program and no sandbox.
  *
  * Guarantees: what can be wrong with an input is found before anything is sent; the address is the driver's and never
- * the caller's; a call has one idempotency key, the same in all of its attempts.
+ * the caller's; a call has one idempotency key, the same in all of its attempts and for whoever asks again with its key.
  */
-import { randomUUID } from "node:crypto"
 import { parseEgressEntry, intersectEgress } from "../../../manifest/values/egress-entry.ts"
 import { secretsIn } from "../../../manifest/templates/template-tree.ts"
 import type { DriverContract, HttpCall, HttpSpec } from "../../../manifest/types.ts"
 import { scopeOf } from "../../invoke/template-scope.ts"
 import type { Answer, DriverAvailability, DriverKindModule, KindCall, KindCommand } from "../kind.ts"
+import { serviceNeeds } from "../service-needs.ts"
 import { act, type Deed, requestFacts, template } from "./act.ts"
 import { bind } from "./bind.ts"
 import { originText } from "./exchange.ts"
@@ -46,7 +46,7 @@ const command = (of: KindCall): Answer<KindCommand> => {
   const { call, spec } = source
   const tried = requestOf(source, { input: of.input, context: of.context, secret: () => HIDDEN, scope: source.scope })
   if (!tried.ok) return tried
-  const key = call.idempotencyKeyHeader === undefined ? {} : { idempotencyKey: randomUUID() }
+  const key = call.idempotencyKeyHeader === undefined ? {} : { idempotencyKey: of.operation }
   const keyed = call.idempotencyKeyHeader !== undefined
   const deed: Deed = {
     of,
@@ -82,22 +82,14 @@ export const httpKind: DriverKindModule = {
   kind: "http",
   bringsTransforms: true,
   bind,
+  reachesFiles: () => false,
   service: (driver) => {
     const { origin, path } = specOf(driver).base
     return `${origin}${path}/`
   },
   unenforceable: () => undefined,
   available,
-  needs: ({ driver }) => ({
-    ok: true,
-    value: {
-      fs: { read: [], write: [], deny: [] },
-      env: { pass: [], set: {} },
-      egress: driver.contract.egress,
-      tty: false,
-      notes: [],
-    },
-  }),
+  needs: ({ driver }) => ({ ok: true, value: serviceNeeds(driver.contract) }),
   command,
   outline: (of) => template(sourceOf(of)),
   evidence: (of) => requestFacts(sourceOf(of)),

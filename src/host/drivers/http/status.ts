@@ -6,6 +6,7 @@
  */
 import type { AuthSpec } from "../../../manifest/types.ts"
 import type { Failure } from "../../failure.ts"
+import { expirySign } from "../expiry.ts"
 import type { HttpAnswer } from "./exchange.ts"
 import { maxRetryAfterMs } from "./limits.ts"
 
@@ -20,13 +21,6 @@ const retryAfterMs = (value: string | undefined, now: number): number | undefine
   const text = value.trim()
   const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : /[A-Za-z]/.test(text) ? Date.parse(text) - now : Number.NaN
   return Number.isFinite(ms) ? Math.min(maxRetryAfterMs, Math.max(0, ms)) : undefined
-}
-
-/** Does the answer say that the login is gone, by the driver's own sign? */
-const isExpired = (auth: AuthSpec | undefined, answer: Pick<HttpAnswer, "status" | "headers">): boolean => {
-  const sign = auth?.expiry
-  if (sign?.by === "http_status") return answer.status === sign.status
-  return sign?.by === "header" && headerText(answer, sign.name.toLowerCase())?.trim() === sign.value
 }
 
 interface Judged {
@@ -45,12 +39,14 @@ export const statusFailure = (
   const { status } = answer
   const waitMs = retryAfterMs(headerText(answer, "retry-after"), now)
   const details = { status, ...(waitMs === undefined ? {} : { retry_after_ms: waitMs }) }
-  if (isExpired(auth, answer) || status === 401 || status === 403)
+  const sign = expirySign(auth, { status, header: (name) => headerText(answer, name) })
+  if (sign === "expired" || status === 401 || status === 403)
     return {
       ok: false,
       code: "auth_required",
       message: `the service behind ${driver} does not take the login, or has none (${status})`,
       details: { driver, ...details },
+      ...(sign === undefined ? {} : { expiry: sign }),
     }
   if (status >= 200 && status < 300) return undefined
   if (status === 429)

@@ -12,7 +12,7 @@ import { intersectEgress, parseEgressEntry } from "../../../manifest/values/egre
 import type { Failure } from "../../failure.ts"
 import { hostLimits } from "../../limits.ts"
 import type { Binding, DriverAvailability, Surroundings } from "../kind.ts"
-import { locateSystemProgram, type Program } from "../program.ts"
+import { locateSystemProgram, type Program } from "../program/program.ts"
 import { locate } from "./locate.ts"
 import { type FoundServer, sandboxOf, startOf, type StartedServer } from "./server.ts"
 import { inspect } from "./talk.ts"
@@ -49,12 +49,13 @@ const look = async (what: Looked, here: Surroundings): Promise<Failure | undefin
   }
   const start = startOf(found, server, sandboxOf(spec, undefined), find)
   if (start === undefined) return undefined
-  const { argv, executables, env } = start
+  const { argv, executables, env, startsIn } = start
   const looked = await here.talk({
     driver,
     argv,
     executables,
     env,
+    ...(startsIn === undefined ? {} : { startsIn }),
     converse: (session) => inspect(session, spec, bindings),
   })
   if (looked.ok) return undefined
@@ -104,19 +105,9 @@ export const available = async (
   here: Surroundings,
   bindings: readonly Binding[],
 ): Promise<DriverAvailability> => {
-  const { server, connection } = spec
-  if (server.kind === "docker")
-    return missing(
-      "this host does not run MCP servers from images yet, and never by the machine's own docker",
-      "use a server of kind binary, npm or remote",
-    )
+  const { server } = spec
   if (server.kind === "remote") return reach(driver, server.url)
-  if (connection.keepalive)
-    return missing(
-      "the driver asks for a server that is kept between calls (`keepalive`), and this host starts one for each call",
-      "take `keepalive` out of `connection_options`, where the server keeps nothing that the next call needs",
-    )
-  const located = await locate(driver, server, here)
+  const located = await locate(driver, spec, server, here)
   if (!located.ok) return located.answer
   const { found, edition } = located
   const fault = await faultOf({ driver, spec, server, found, edition, bindings }, here)

@@ -23,6 +23,7 @@ import type { Tell } from "../../events.ts"
 import type { Failure } from "../../failure.ts"
 import { hostLimits } from "../../limits.ts"
 import type { Answer, Elicit } from "../kind.ts"
+import { isShallow } from "../runner/frames.ts"
 import { mirrorsWell } from "./mirrored.ts"
 
 type Sdk = typeof McpClient
@@ -36,13 +37,20 @@ export interface Closable extends Transport {
   readonly left?: boolean
 }
 
+/** Whoever makes a call, as far as the server can reach them. */
+interface Caller {
+  readonly signal: AbortSignal
+  readonly tell: Tell
+  /** absent: nobody is there to be asked */
+  readonly elicit?: Elicit | undefined
+}
+
 interface ConnectionOptions {
   /** the driver's `protocol_version` */
   readonly version: string | undefined
   readonly timeoutMs: number | undefined
-  readonly signal: AbortSignal
-  readonly tell: Tell
-  readonly elicit: Elicit | undefined
+  /** it serves calls of several callers, one after the other */
+  readonly kept: boolean
   /** what the way to the server has to say of a failure */
   readonly trouble?: (() => Failure | undefined) | undefined
 }
@@ -65,6 +73,13 @@ const boundedValidator: jsonSchemaValidator = {
   },
 }
 
+class TooDeep extends Error {}
+/** Lines are held to it before they are read (`line-transport.ts`); what comes over HTTP is here. */
+const shallow = <T>(said: T): T => {
+  if (isShallow(said as JsonValue, hostLimits.mcpDepth.value)) return said
+  throw new TooDeep(`it wrote a message nested more than ${hostLimits.mcpDepth.value} deep`)
+}
+
 /** As for a driver of kind http: who must act, and whether another try makes sense. */
 const httpFailure = (status: number, said: string, during: string): Failure => {
   const details = { during, status }
@@ -80,10 +95,12 @@ const httpFailure = (status: number, said: string, during: string): Failure => {
   }
 }
 
-/** What the server asks a person, and the answer as the protocol has it. */
-const passOn = (client: Client, elicit: Elicit): void =>
+/** What the server asks a person, and the answer as the protocol has it; nobody there to be asked dismisses it. */
+const passOn = (client: Client, asked: () => Elicit | undefined): void =>
   client.setRequestHandler("elicitation/create", async ({ params }) => {
     if (params.mode === "url") return { action: "decline" as const }
+    const elicit = asked()
+    if (elicit === undefined) return { action: "cancel" as const }
     const answer = await elicit({
       message: cut(params.message),
       schema: params.requestedSchema as unknown as JsonObject,
@@ -103,24 +120,32 @@ export class Connection implements AsyncDisposable {
   readonly #client: Client
   readonly #transport: Closable
   readonly #options: ConnectionOptions
-  constructor(sdk: Sdk, transport: Closable, options: ConnectionOptions) {
-    const { elicit, version } = options
+  #caller: Caller
+  constructor(sdk: Sdk, transport: Closable, caller: Caller, options: ConnectionOptions) {
+    const { version } = options
+    // What a kept server is told once holds for all who will call: some may be there to be asked.
+    const asks = options.kept || caller.elicit !== undefined
     this.#sdk = sdk
     this.#transport = transport
+    this.#caller = caller
     this.#options = options
     this.#client = new sdk.Client(OWN, {
-      capabilities: elicit === undefined ? {} : { elicitation: { form: { applyDefaults: true } } },
+      capabilities: asks ? { elicitation: { form: { applyDefaults: true } } } : {},
       jsonSchemaValidator: boundedValidator,
       versionNegotiation: { mode: modeFor(version), probe: { timeoutMs: hostLimits.mcpProbeMs.value } },
       inputRequired: { maxRounds: hostLimits.mcpRounds.value },
     })
     // Whatever is wrong with one message shows in the answer that it was, or that never comes.
     this.#client.onerror = () => undefined
-    if (elicit !== undefined) passOn(this.#client, elicit)
+    if (asks) passOn(this.#client, () => (this.#caller.signal.aborted ? undefined : this.#caller.elicit))
   }
 
+  /** From now on what the server says is for this caller. */
+  serve(caller: Caller): void {
+    this.#caller = caller
+  }
   get #wait(): { readonly timeout: number; readonly signal: AbortSignal } {
-    return { timeout: this.#options.timeoutMs ?? hostLimits.mcpSilenceMs.value, signal: this.#options.signal }
+    return { timeout: this.#options.timeoutMs ?? hostLimits.mcpSilenceMs.value, signal: this.#caller.signal }
   }
   /** `2026-07-28`, once connected */
   get version(): string {
@@ -128,7 +153,7 @@ export class Connection implements AsyncDisposable {
   }
 
   async open(): Promise<Failure | undefined> {
-    const { signal } = this.#options
+    const { signal } = this.#caller
     // The probe for the era does not hear the signal.
     const leave = (): void => void this.#transport.close()
     signal.addEventListener("abort", leave, { once: true })
@@ -143,20 +168,22 @@ export class Connection implements AsyncDisposable {
     }
   }
   /** All that it lists; asked without this client's own list, which tells this process's output what it leaves out. */
-  async #tools(): Promise<readonly Tool[]> {
+  async #tools(wait: { readonly timeout: number; readonly signal: AbortSignal }): Promise<readonly Tool[]> {
     const tools: Tool[] = []
     let cursor: string | undefined
     for (let page = 0; page < hostLimits.mcpPages.value; page += 1) {
       const params = cursor === undefined ? {} : { cursor }
-      const listed = await this.#client.request({ method: "tools/list", params }, this.#wait)
+      const listed = shallow(await this.#client.request({ method: "tools/list", params }, wait))
       tools.push(...listed.tools)
       cursor = listed.nextCursor
       if (cursor === undefined) return tools
     }
     throw new Error(`its list of tools has more than ${hostLimits.mcpPages.value} pages`)
   }
-  /** Undefined: the server has none of that name. */
-  async find(name: string): Promise<Answer<Tool | undefined>> {
+  /** Undefined: the server has none of that name. `withinMs`: how long each answer may take, where that is less. */
+  async find(name: string, withinMs = Number.POSITIVE_INFINITY): Promise<Answer<Tool | undefined>> {
+    const { timeout, signal } = this.#wait
+    const wait = { timeout: Math.min(timeout, withinMs), signal }
     const odd = (why: string): Failure => ({
       ok: false,
       code: "upstream_error",
@@ -165,7 +192,7 @@ export class Connection implements AsyncDisposable {
     })
     try {
       if (this.#client.getServerCapabilities()?.tools === undefined) return { ok: true, value: undefined }
-      const [tool, other] = (await this.#tools()).filter((each) => each.name === name)
+      const [tool, other] = (await this.#tools(wait)).filter((each) => each.name === name)
       if (other !== undefined) return odd("more than one tool")
       const isModern = this.#client.getProtocolEra() === "modern"
       if (tool !== undefined && isModern && !mirrorsWell(tool.inputSchema as unknown as JsonObject))
@@ -176,7 +203,7 @@ export class Connection implements AsyncDisposable {
     }
   }
   async call(tool: Tool, values: JsonObject): Promise<Answer<CallToolResult>> {
-    const { tell } = this.#options
+    const { tell } = this.#caller
     const onprogress = ({ progress, total, message }: Progress): void =>
       tell({
         type: "progress",
@@ -187,7 +214,7 @@ export class Connection implements AsyncDisposable {
         { name: tool.name, arguments: values as Record<string, JsonValue> },
         { ...this.#wait, onprogress, resetTimeoutOnProgress: true, toolDefinition: tool },
       )
-      return { ok: true, value: result }
+      return { ok: true, value: shallow(result) }
     } catch (error) {
       return this.#failure(error, "tools/call")
     }
@@ -205,7 +232,7 @@ export class Connection implements AsyncDisposable {
   }
   #failure(error: unknown, during: string): Failure {
     const { SdkError, SdkErrorCode, SdkHttpError, ProtocolError } = this.#sdk
-    const { signal, elicit } = this.#options
+    const { signal, elicit } = this.#caller
     const said = cut(error instanceof Error ? error.message : String(error))
     const failed = (code: Failure["code"], message: string, more: JsonObject = {}, hint?: string): Failure => ({
       ok: false,
@@ -216,7 +243,7 @@ export class Connection implements AsyncDisposable {
     })
     const gone = (): Failure =>
       failed("upstream_error", `the server left without an answer (${during})`, {}, this.#hintFor(during))
-    const { fault } = this.#transport
+    const fault = error instanceof TooDeep ? said : this.#transport.fault
     if (fault !== undefined)
       return failed("limit_exceeded", `the server was left: ${fault}; nothing was committed`, { limit: "mcp" })
     if (signal.aborted) return failed("cancelled", "the call was cancelled; nothing was committed")

@@ -5,7 +5,7 @@
  * and odd lines are read, and none is nested deeper than the client can walk; beyond that, or at the end of the stream,
  * the connection is closed once, with the reason in `fault`. Nothing that is read throws out of here. What is no message
  * (servers that log to stdout) is passed over. Messages are heard one after the other, each told to its end before the
- * next; while they are, nothing more is read.
+ * next; while they are, nothing more is read. Bytes, messages and odd lines are counted for a call.
  * Assumes: the streams belong to somebody else, who ends them.
  */
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client"
@@ -92,6 +92,13 @@ export class LineTransport implements Transport {
   }
   get left(): boolean {
     return this.#over
+  }
+
+  /** What was read so far does not count any more: another call begins. */
+  renew(): void {
+    this.#bytes = 0
+    this.#messages = 0
+    this.#odd = 0
   }
 
   async start(): Promise<void> {

@@ -1,23 +1,24 @@
 /**
  * Where a driver's server is: a program of this machine or of the driver's folder or package, or the program of an npm
- * package, which runs on the host's own Node.
+ * package, which runs on the host's own Node, or what an image starts.
  *
  * Guarantees: nothing is run or installed; what a package calls its program is a file inside that package.
  */
 import { readFileSync } from "node:fs"
 import path from "node:path"
-import type { DriverContract, McpServer } from "../../../manifest/types.ts"
+import type { DriverContract, McpServer, McpSpec } from "../../../manifest/types.ts"
 import { isReasonCode } from "../../failure.ts"
 import type { FrozenLayer, InstallSpec } from "../../install/types.ts"
-import { installFix } from "../install-fix.ts"
-import { locateInstalled, packageOf } from "../installed.ts"
-import type { DriverAvailability, Surroundings } from "../kind.ts"
-import { type Located, locateSystemProgram, locateVendoredProgram, systemFolders } from "../program.ts"
+import { installFix } from "../program/install-fix.ts"
+import { locateInstalled, methodsOf } from "../program/installed.ts"
+import type { DriverAvailability, Surroundings, WantedPackages } from "../kind.ts"
+import { type Located, locateSystemProgram, locateVendoredProgram, systemFolders } from "../program/program.ts"
 import { findInterpreter } from "../runner/interpreter.ts"
-import type { FoundServer } from "./server.ts"
+import { type FoundServer, sandboxOf, type StartedServer } from "./server.ts"
 
 type NpmServer = Extract<McpServer, { kind: "npm" }>
 type BinaryServer = Extract<McpServer, { kind: "binary" }>
+type DockerServer = Extract<McpServer, { kind: "docker" }>
 type Found =
   | { readonly ok: true; readonly found: FoundServer; readonly edition: string }
   | { readonly ok: false; readonly answer: DriverAvailability }
@@ -38,11 +39,17 @@ const atHand = (driver: DriverContract, file: string, folders: readonly string[]
     : locateSystemProgram(file, folders)
 
 /** What has to be installed for it: nothing where the program is on this machine, or comes along. */
-export const packagesOf = (driver: DriverContract, server: McpServer): readonly InstallSpec[] => {
+export const packagesOf = (
+  driver: DriverContract,
+  server: McpServer,
+  { prefer, atHandToo = false }: WantedPackages,
+): readonly InstallSpec[] => {
   if (server.kind === "npm") return [packageFor(server)]
-  if (server.kind !== "binary" || atHand(driver, server.path, systemFolders).ok) return []
-  const spec = packageOf(driver)
-  return spec === undefined ? [] : [spec]
+  if (server.kind !== "binary" || server.path.includes("/")) return []
+  const methods = methodsOf(driver, server.path)
+  if (methods === undefined) return []
+  const wanted = atHandToo || (prefer === "layer" && methods.specs.length > 0)
+  return wanted || !atHand(driver, server.path, systemFolders).ok ? [methods] : []
 }
 
 /** The one program that a package brings, or the one that is called as the package is. */
@@ -99,13 +106,40 @@ const inPackage = async (driver: DriverContract, server: NpmServer, here: Surrou
 
 const asProgram = async (driver: DriverContract, server: BinaryServer, here: Surroundings): Promise<Found> => {
   const first = atHand(driver, server.path, here.folders)
-  const spec = first.ok ? undefined : packageOf(driver)
-  const located = spec === undefined ? first : await locateInstalled(driver, spec, server.path, here)
+  const methods = server.path.includes("/") ? undefined : methodsOf(driver, server.path)
+  const isLayered = methods !== undefined && methods.specs.length > 0 && (!first.ok || here.prefer === "layer")
+  const located = isLayered ? await locateInstalled(driver, methods, server.path, here) : first
   if ("available" in located) return { ok: false, answer: located }
   if (!located.ok) return missing(located.reason, installFix(driver))
   const { program } = located
   return { ok: true, found: { program }, edition: JSON.stringify([program.path, program.identity]) }
 }
 
-export const locate = (driver: DriverContract, server: NpmServer | BinaryServer, here: Surroundings): Promise<Found> =>
-  server.kind === "npm" ? inPackage(driver, server, here) : asProgram(driver, server, here)
+/** Never by the machine's own docker: what the image starts is started in a sandbox of this host's. */
+const inImage = async (spec: McpSpec, server: DockerServer, here: Surroundings): Promise<Found> => {
+  const { exec } = sandboxOf(spec, undefined)
+  const { image, args } = server
+  const asked = await here.imageProgram({ image, args, spawn: exec.allow ? exec.spawn : [] })
+  if (!asked.ok)
+    return {
+      ok: false,
+      answer: { available: false, code: "sandbox_unavailable", reason: asked.message, fix: asked.fix },
+    }
+  return { ok: true, found: { image: asked.value }, edition: JSON.stringify([asked.value.image, asked.value.argv]) }
+}
+
+export const locate = (
+  driver: DriverContract,
+  spec: McpSpec,
+  server: StartedServer,
+  here: Surroundings,
+): Promise<Found> => {
+  switch (server.kind) {
+    case "npm":
+      return inPackage(driver, server, here)
+    case "docker":
+      return inImage(spec, server, here)
+    default:
+      return asProgram(driver, server, here)
+  }
+}

@@ -11,11 +11,15 @@ import type { Failure } from "../../failure.ts"
 import { hostLimits } from "../../limits.ts"
 import { exchange, type HttpAnswer } from "../http/exchange.ts"
 import type { Desk } from "../kind.ts"
+import type { Challenge } from "../resource.ts"
+import { readChallenge } from "./read-challenge.ts"
 
 export interface OutletFetch {
   readonly fetch: FetchLike
   /** why the last request that failed was not sent or not answered */
   failure(): Failure | undefined
+  /** what the server said when it refused the last request, where it did */
+  refused(): Challenge | undefined
 }
 
 /** Statuses that have no body. */
@@ -30,9 +34,20 @@ const headersOf = ({ headers }: HttpAnswer): Headers => {
 
 class NotSent extends Error {}
 
-/** `most`: bytes of all answers together. */
-export const outletFetch = (desk: Desk, server: URL, most = hostLimits.mcpBytes.value): OutletFetch => {
+interface FetchOptions {
+  /** what proves who asks */
+  readonly bearer?: string
+  /** bytes of all answers together */
+  readonly most?: number
+}
+
+export const outletFetch = (
+  desk: Pick<Desk, "signal" | "outlet" | "note">,
+  server: URL,
+  { bearer, most = hostLimits.mcpBytes.value }: FetchOptions = {},
+): OutletFetch => {
   let failure: Failure | undefined
+  let refused: Challenge | undefined
   let left = most
   const refuse = (why: Failure): never => {
     failure = why
@@ -69,7 +84,9 @@ export const outletFetch = (desk: Desk, server: URL, most = hostLimits.mcpBytes.
       })
     const { body: text = null, signal: own = null } = init
     const signal = own === null ? desk.signal : AbortSignal.any([desk.signal, own])
-    const headers = [...new Headers(init.headers)]
+    const named = new Headers(init.headers)
+    if (bearer !== undefined) named.set("authorization", `Bearer ${bearer}`)
+    const headers = [...named]
     if (text !== null && typeof text !== "string") throw new TypeError("a message is sent as text")
     const secure = url.protocol === "https:"
     const made = await exchange(
@@ -86,6 +103,8 @@ export const outletFetch = (desk: Desk, server: URL, most = hostLimits.mcpBytes.
     const answer = made.value
     const { status } = answer
     desk.note({ response_status: status })
+    // A session that is ended, or a stream that is not there, says nothing of the call.
+    if (init.method === "POST" || status === 401) refused = readChallenge(status, headersOf(answer))
     if (BARE.has(status)) {
       await answer[Symbol.asyncDispose]()
       return new Response(null, { status, headers: headersOf(answer) })
@@ -93,5 +112,5 @@ export const outletFetch = (desk: Desk, server: URL, most = hostLimits.mcpBytes.
     const stream = Readable.toWeb(Readable.from(bounded(answer, signal), { objectMode: false })) as ReadableStream
     return new Response(stream, { status, headers: headersOf(answer) })
   }
-  return { fetch: ask, failure: () => failure }
+  return { fetch: ask, failure: () => failure, refused: () => refused }
 }

@@ -3,29 +3,32 @@
  *
  * Guarantees: all of it goes through the call's outlet; a session that the server opened is closed again when the call has
  * its answer. Before the server has said what it is nothing was asked of it, so that a connection that broke is made again,
- * as often as the driver's `max_retries` says. What holds for a server that is started here holds here: it is asked what it is before the tool is called.
+ * as often as the driver's `max_retries` says. A token goes to the server's own origin alone, in the header for it. What holds for a server that is started here holds here: it is asked what it is before the tool is called.
  */
 import { setTimeout as pause } from "node:timers/promises"
 import type { JsonObject, McpSpec } from "../../../manifest/types.ts"
 import type { Failure, Success } from "../../failure.ts"
 import { hostLimits } from "../../limits.ts"
 import type { Binding, Desk } from "../kind.ts"
-import { type Closable, loadSdk } from "./client.ts"
-import { type OutletFetch, outletFetch } from "./outlet-fetch.ts"
+import type { Challenge } from "../resource.ts"
+import { outletFetch } from "./outlet-fetch.ts"
 import { callOver } from "./talk.ts"
+import { wayTo } from "./way.ts"
 
-interface Way {
-  readonly transport: Closable
-  /** tell the server that its session is over, where there is one */
-  leave(): Promise<void>
+interface RemoteServer {
+  readonly url: string
+  readonly spec: McpSpec
+  /** the secret that each request carries, by the driver's name for it */
+  readonly bearer?: string | undefined
 }
 
-const wayTo = async (url: URL, { transport }: McpSpec, { fetch }: OutletFetch): Promise<Way> => {
-  const { SSEClientTransport, StreamableHTTPClientTransport } = await loadSdk()
-  if (transport === "sse") return { transport: new SSEClientTransport(url, { fetch }), leave: async () => undefined }
-  const streamed = new StreamableHTTPClientTransport(url, { fetch })
-  return { transport: streamed, leave: () => streamed.terminateSession() }
-}
+const uncarried = (name = ""): Failure => ({
+  ok: false,
+  code: "auth_required",
+  message: `the value of \`secrets.${name}\` has a character that no header can carry`,
+  hint: "set it again, without line ends",
+  details: {},
+})
 
 const quietly = async (work: Promise<void>, ms: number): Promise<void> => {
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -35,18 +38,39 @@ const quietly = async (work: Promise<void>, ms: number): Promise<void> => {
   clearTimeout(timer)
 }
 
+/** A server that refused what was asked says what is wrong with the token. */
+const withRefusal = (failure: Failure, { status, error, scopes = [] }: Challenge, signed: boolean): Failure => {
+  const refused = { ...failure, details: { ...failure.details, status } }
+  if (!signed) return { ...refused, code: "auth_required", message: `the server wants a login (${status})` }
+  if (status === 401)
+    return { ...refused, code: "auth_required", message: "the server does not take its token", expiry: "expired" }
+  if (error !== "insufficient_scope") return refused
+  return {
+    ...refused,
+    code: "auth_required",
+    message: `the server wants a login for more (${scopes.join(" ") || "it does not say what"})`,
+    details: { ...refused.details, scopes: [...scopes] },
+    lacks: scopes,
+  }
+}
+
 const callOnce = async (
   desk: Desk,
-  url: string,
-  spec: McpSpec,
+  { url, bearer, spec }: RemoteServer,
   binding: Binding,
   values: JsonObject,
 ): Promise<Success | Failure> => {
   const address = new URL(url)
-  const outlet = outletFetch(desk, address)
+  const token = bearer === undefined ? undefined : await desk.secret(bearer, address.hostname)
+  if (token !== undefined && !/^[\u0021-\u007e]+$/.test(token)) return uncarried(bearer)
+  const outlet = outletFetch(desk, address, token === undefined ? {} : { bearer: token })
   const { transport, leave } = await wayTo(address, spec, outlet)
   const end = { trouble: outlet.failure, leave: () => quietly(leave(), hostLimits.lastWordMs.value) }
-  return callOver(transport, desk, spec, binding, values, end)
+  const outcome = await callOver(transport, desk, spec, binding, values, end)
+  const refused = outlet.refused()
+  // One that took the call and refused a later request, for the rest of its answer or the session's end, may have done it.
+  const isRefused = !outcome.ok && outcome.undone === true && refused !== undefined
+  return isRefused ? withRefusal(outcome, refused, token !== undefined) : outcome
 }
 
 const isBroken = (outcome: Success | Failure): boolean =>
@@ -54,14 +78,13 @@ const isBroken = (outcome: Success | Failure): boolean =>
 
 export const callRemote = async (
   desk: Desk,
-  url: string,
-  spec: McpSpec,
+  server: RemoteServer,
   binding: Binding,
   values: JsonObject,
 ): Promise<Success | Failure> => {
-  const most = spec.connection.maxRetries ?? 0
+  const most = server.spec.connection.maxRetries ?? 0
   for (let tried = 0; ; tried += 1) {
-    const outcome = await callOnce(desk, url, spec, binding, values)
+    const outcome = await callOnce(desk, server, binding, values)
     if (!isBroken(outcome) || tried >= most || desk.signal.aborted) return outcome
     await pause(hostLimits.mcpRetryMs.value * 2 ** tried, undefined, { signal: desk.signal }).catch(() => undefined)
   }

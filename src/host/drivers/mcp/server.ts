@@ -1,9 +1,9 @@
 /** What starts a driver's server, in a call and outside of one alike. */
 import type { CliSandbox, DriverContract, McpServer, McpSpec, ToolContract } from "../../../manifest/types.ts"
-import type { Executables } from "../../../sandbox/backend.ts"
+import type { Executables, ImageProgram } from "../../../sandbox/backend.ts"
 import type { KindCall } from "../kind.ts"
-import type { Program } from "../program.ts"
-import { executablesFor, insidePath } from "../programs.ts"
+import type { Program } from "../program/program.ts"
+import { executablesFor, insidePath } from "../program/programs.ts"
 
 export type StartedServer = Exclude<McpServer, { kind: "remote" }>
 
@@ -27,8 +27,8 @@ export const sandboxOf = ({ sandbox }: McpSpec, tool: ToolContract | undefined):
     tty: { required: false },
   }
 
-/** A program, or a file of a package with the interpreter that runs it. */
-export type FoundServer = Pick<KindCall, "program" | "module">
+/** A program, a file of a package with the interpreter that runs it, or what an image starts. */
+export type FoundServer = Pick<KindCall, "program" | "module" | "image">
 
 /** A secret is given under its own name, wherever secrets are; under another one this host cannot give it. */
 export const renamedSecret = ({ env }: StartedServer): string | undefined =>
@@ -52,16 +52,38 @@ interface Start {
   readonly env: Readonly<Record<string, string>>
   /** programs of `exec.spawn` that are not on this machine */
   readonly absent: readonly string[]
+  /** absent: in the workspace */
+  readonly startsIn?: string
 }
+
+/** By an image's own words. What its author set is there too, where the driver sets nothing else. */
+const ofImage = ({ image, argv, starts, absent, env, folder }: ImageProgram, exec: CliSandbox["exec"]): Start => ({
+  argv,
+  executables: {
+    program: argv[0] ?? "",
+    children: exec.allow,
+    spawn: starts,
+    bundles: {},
+    image,
+    imagePrograms: true,
+  },
+  env,
+  absent,
+  startsIn: folder,
+})
 
 /** Undefined: nothing that could be started was found. */
 export const startOf = (
-  { program, module: found }: FoundServer,
+  { program, module: found, image }: FoundServer,
   server: StartedServer,
   { exec, env }: CliSandbox,
   findProgram: (name: string) => Program | undefined,
 ): Start | undefined => {
   const set = { ...env.set, ...literals(server) }
+  if (image !== undefined) {
+    const start = ofImage(image, exec)
+    return { ...start, env: { ...start.env, ...set } }
+  }
   if (program !== undefined)
     return {
       argv: [insidePath(program), ...server.args],

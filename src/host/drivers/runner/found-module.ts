@@ -11,6 +11,8 @@ export interface OwnFunctions {
   readonly execute: readonly string[]
   /** where it contradicts its manifest, which holds */
   readonly notes: readonly string[]
+  /** What transforms of these names make of values, in one sandbox without network, secrets or workspace. */
+  transform(values: readonly (readonly [name: string, value: JsonValue])[], signal?: AbortSignal): Promise<ModuleAnswer>
   /** One of them, called in a sandbox without network, secrets or workspace. */
   call(name: string, args: readonly JsonValue[], signal?: AbortSignal): Promise<ModuleAnswer>
 }
@@ -26,6 +28,10 @@ export interface FoundModule {
   readonly env?: Readonly<Record<string, string>>
   /** changes when the module does */
   readonly edition: string
+  /** the image that it runs on the root of, by its digest (AIP-17) */
+  readonly image?: string
+  /** digest of the bundle that it was composed into (AIP-26) */
+  readonly composed?: string
   /** of its package, where that is known */
   readonly version?: string
   /** it is a driver's own, and was looked into */

@@ -25,11 +25,11 @@ interface FrameFault {
 }
 
 /** Is it nested no deeper than the limit? Iterative, so that depth cannot exhaust the stack. */
-const isShallow = (value: JsonValue): boolean => {
+export const isShallow = (value: JsonValue, most: number = RUNNER.depth): boolean => {
   const open: { value: JsonValue; depth: number }[] = [{ value, depth: 0 }]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { value: at, depth } = next
-    if (depth > RUNNER.depth) return false
+    if (depth > most) return false
     if (typeof at === "object" && at !== null)
       for (const inner of Object.values(at) as JsonValue[]) open.push({ value: inner, depth: depth + 1 })
   }

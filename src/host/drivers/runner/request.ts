@@ -27,6 +27,10 @@ export type RunnerRequest = (
       readonly named?: JsonObject
       /** where in the arguments the signal of an early end is put in: an AbortSignal, or a threading.Event */
       readonly signals?: readonly (readonly (string | number)[])[]
+      /** where in the arguments the function is put in by which other tools are asked for */
+      readonly calls?: readonly (readonly (string | number)[])[]
+      /** a further argument, which that function and the signal are put into: Node's last; in Python `ctx`, where it is taken */
+      readonly context?: JsonObject
       readonly streaming?: "async-iterator" | "callback"
       /** a mark in the texts of arguments and client → the variable inside whose value stands there */
       readonly marks?: { readonly [mark: string]: string }

@@ -8,6 +8,8 @@ export interface ModuleRun {
   readonly interpreter: Interpreter
   /** folders that it sees, beside the interpreter's: host path → path inside */
   readonly bundles: Readonly<Record<string, string>>
+  /** the image that it runs on the root of; absent: as everything does here */
+  readonly image?: string
   /** variables beside those of every sandbox */
   readonly env?: Readonly<Record<string, string>>
   readonly request: RunnerRequest

@@ -1,14 +1,16 @@
 /**
- * The host's side of one request to a shim: ask, hear its events, take its one answer.
+ * The host's side of one request to a shim: ask, hear its events, have done what it asks of other tools, take its one answer.
  *
  * Guarantees: settles on the first answer, on a fault in the frames, on the end of the stream, and at every limit; what
- * comes after that is not heard. Nothing that arrives throws, and memory is bounded by the limits of this room.
+ * comes after that is not heard, and what it asked of other tools is cancelled. Those are asked one after the other, the
+ * next once the answer to the last was taken from the pipe: a tool that does not read is owed one answer, never more.
+ * Nothing that arrives throws, and memory is bounded by the limits of this room.
  * An answer is the tool's own word, whoever of its code wrote it: it is judged like any other output.
  * Does not: end the program; whoever runs it does, also where it never answers.
  */
 import { randomBytes } from "node:crypto"
 import type { JsonObject, JsonValue } from "../../../manifest/types.ts"
-import type { Session } from "../kind.ts"
+import type { Session, ToolAnswer } from "../kind.ts"
 import { encodeFrame, FrameReader } from "./frames.ts"
 import { RUNNER } from "./limits.ts"
 import type { RunnerRequest } from "./request.ts"
@@ -30,7 +32,7 @@ export type RunnerAnswer =
   | { readonly ok: false; readonly kind: "protocol" | "silent" | "limit"; readonly message: string }
 
 interface TalkOptions {
-  readonly session: Pick<Session, "pipes" | "signal">
+  readonly session: Pick<Session, "pipes" | "signal" | "callTool">
   readonly request: RunnerRequest
   /** hears each event at once */
   readonly onEvent: (value: JsonValue) => void
@@ -54,12 +56,20 @@ const thrownOf = (frame: JsonObject): Thrown => {
   }
 }
 
-/** The answer in a frame, or undefined where it is an event, which is told. */
-const answerIn = (frame: JsonObject, onEvent: TalkOptions["onEvent"]): RunnerAnswer | undefined => {
+interface Heard {
+  event(value: JsonValue): void
+  /** the answer where it may ask no more */
+  call(frame: JsonObject): RunnerAnswer | undefined
+}
+
+/** The answer in a frame, or undefined where it is another word, which is heard. */
+const answerIn = (frame: JsonObject, heard: Heard): RunnerAnswer | undefined => {
   switch (frame["type"]) {
     case "event":
-      onEvent(frame["value"] ?? null)
+      heard.event(frame["value"] ?? null)
       return undefined
+    case "call":
+      return heard.call(frame)
     case "result":
       return { ok: true, value: frame["value"] ?? null, streamed: frame["streamed"] === true }
     case "error":
@@ -75,8 +85,22 @@ const tooLarge = (limit: string): RunnerAnswer => ({
   message: `it said more than ${limit} over its private descriptor`,
 })
 
+const tooLargeAnswer: ToolAnswer = {
+  ok: false,
+  error: {
+    code: "limit_exceeded",
+    class: "tool",
+    message: `what it answered is larger than ${RUNNER.answerBytes} bytes`,
+    retryable: false,
+  },
+}
+const answerFrame = (id: number, answer: ToolAnswer): Uint8Array => {
+  const frame = encodeFrame({ do: "answer", id, ...answer })
+  return frame.length > RUNNER.answerBytes ? encodeFrame({ do: "answer", id, ...tooLargeAnswer }) : frame
+}
+
 export const talk = ({ session, request, onEvent }: TalkOptions): Promise<RunnerAnswer> => {
-  const { pipes, signal } = session
+  const { pipes, signal, callTool } = session
   if (pipes === undefined) throw new TypeError("a shim is talked with over private pipes")
   const { toTool, fromTool } = pipes
   const nonce = randomBytes(16).toString("hex")
@@ -92,9 +116,32 @@ export const talk = ({ session, request, onEvent }: TalkOptions): Promise<Runner
     let bytes = 0
     let frames = 0
     let isOver = false
+    let calls = 0
+    let line: Promise<unknown> = Promise.resolve()
+    const over = new AbortController()
+    const taken = (frame: Uint8Array): Promise<void> =>
+      new Promise((written) => void toTool.write(frame, () => written()))
+    const heard: Heard = {
+      event: onEvent,
+      call: ({ id, tool = null, input = null }) => {
+        if (callTool === undefined || typeof id !== "number" || !Number.isSafeInteger(id))
+          return { ok: false, kind: "protocol", message: "it asked for another tool where it can ask for none" }
+        calls += 1
+        if (calls > RUNNER.calls) return tooLarge(`${RUNNER.calls} calls of other tools`)
+        line = line.then(async () => {
+          if (isOver) return
+          const answer = await callTool({ tool, input }, over.signal)
+          // `isOver` may be true by now.
+          if (!over.signal.aborted) await taken(answerFrame(id, answer))
+        })
+        line.catch(() => finish({ ok: false, kind: "protocol", message: "what it asked of another tool broke off" }))
+        return undefined
+      },
+    }
     const finish = (answer: RunnerAnswer): void => {
       if (isOver) return
       isOver = true
+      over.abort()
       fromTool.off("data", onData).off("end", onEnd).off("close", onEnd)
       signal.removeEventListener("abort", onAbort)
       resolve(answer)
@@ -105,7 +152,7 @@ export const talk = ({ session, request, onEvent }: TalkOptions): Promise<Runner
       for (const frame of reader.push(chunk)) {
         frames += 1
         if (frames > RUNNER.frames) return finish(tooLarge(`${RUNNER.frames} frames`))
-        const answer = answerIn(frame, onEvent)
+        const answer = answerIn(frame, heard)
         if (answer !== undefined) return finish(answer)
       }
       const { fault } = reader

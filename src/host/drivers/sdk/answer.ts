@@ -10,19 +10,14 @@ import type { AuthSpec, JsonValue, SdkCall, ToolContract } from "../../../manife
 import type { Tell } from "../../events.ts"
 import type { Failure, Success } from "../../failure.ts"
 import { extract } from "../../invoke/extract.ts"
+import { expirySign } from "../expiry.ts"
 import type { RunnerAnswer, Thrown } from "../runner/talk.ts"
 
-interface Asked {
+export interface Asked {
   readonly key: string
   readonly tool: ToolContract
   readonly auth: AuthSpec | undefined
   readonly sdk: SdkCall
-}
-
-const isExpired = (auth: AuthSpec | undefined, { names, status }: Thrown): boolean => {
-  const sign = auth?.expiry
-  if (sign?.by === "exception") return names.includes(sign.name)
-  return sign?.by === "http_status" && sign.status === status
 }
 
 const thrownFailure = ({ key, auth }: Asked, thrown: Thrown): Failure => {
@@ -42,8 +37,15 @@ const thrownFailure = ({ key, auth }: Asked, thrown: Thrown): Failure => {
     return name === "ResultTooLarge"
       ? { ok: false, code: "limit_exceeded", message: `${key}: ${message}`, details: { limit: "result" } }
       : { ok: false, code: "output_parse_failed", message: `the result of ${key} has no form in JSON`, details }
-  if (isExpired(auth, thrown))
-    return { ok: false, code: "auth_required", message: `${key} is no longer signed in (${name})`, details }
+  const sign = expirySign(auth, { classes: names, status })
+  if (sign === "expired")
+    return {
+      ok: false,
+      code: "auth_required",
+      message: `${key} is no longer signed in (${name})`,
+      details,
+      expiry: sign,
+    }
   if (status === 429) return { ok: false, code: "rate_limited", message: `${key} was told to wait (429)`, details }
   return {
     ok: false,
@@ -52,6 +54,7 @@ const thrownFailure = ({ key, auth }: Asked, thrown: Thrown): Failure => {
     hint: "read `details.message`",
     ...(status !== undefined && status >= 500 ? { retryable: true } : {}),
     details,
+    ...(sign === undefined ? {} : { expiry: sign }),
   }
 }
 

@@ -32,8 +32,9 @@ const lookFor = async (
   here: Surroundings,
 ): Promise<Unavailable | undefined> => {
   const refs = refsOf(driver)
-  const { interpreter, bundles, module, env = {} } = found
-  const answer = await here.runInModule({ interpreter, bundles, env, request: { do: "resolve", module, refs } })
+  const { interpreter, bundles, module, env = {}, image } = found
+  const on = image === undefined ? {} : { image }
+  const answer = await here.runInModule({ interpreter, bundles, env, ...on, request: { do: "resolve", module, refs } })
   if (answer.ok) {
     const faults = Array.isArray(answer.value) ? answer.value.filter((each) => typeof each === "string") : []
     const [first] = faults
@@ -50,9 +51,9 @@ const lookFor = async (
   return unresolved(`its module cannot be loaded: ${said}`)
 }
 
-const keyOf = (driver: DriverContract, { edition, interpreter }: FoundModule): string =>
+const keyOf = (driver: DriverContract, { edition, interpreter, image }: FoundModule): string =>
   createHash("sha256")
-    .update(JSON.stringify(["functions", driver.source.digest, edition, interpreter.program]))
+    .update(JSON.stringify(["functions", driver.source.digest, edition, interpreter.program, image ?? ""]))
     .digest("hex")
 
 /** Under way or not there, of this process. */

@@ -1,8 +1,8 @@
 /**
  * One entry of an sdk driver against one contract: its templates name what the contract declares, or the entry is refused.
  *
- * Guarantees: every value that the arguments name is declared; the signal of an early end, `${context.signal}`, is a value
- * that no contract has to declare.
+ * Guarantees: every value that the arguments name is declared; the signal of an early end, `${context.signal}`, and the
+ * function that asks for another tool, `${context.call}`, are values that no contract has to declare.
  */
 import type { TemplateTree } from "../../../manifest/templates/template-tree.ts"
 import type { DriverContract, Implementation, SdkArguments, ToolContract } from "../../../manifest/types.ts"
@@ -12,16 +12,18 @@ import type { BoundEntry } from "../kind.ts"
 
 type Keys = readonly (string | number)[]
 
-const isSignal = (tree: TemplateTree): boolean => {
+type Ours = "signal" | "call"
+
+const stands = (tree: TemplateTree, what: Ours): boolean => {
   if (tree.type !== "text" || tree.parts.length !== 1) return false
   const [part] = tree.parts
-  return part?.type === "value" && part.path.root === "context" && part.path.keys.join(".") === "signal"
+  return part?.type === "value" && part.path.root === "context" && part.path.keys.join(".") === what
 }
 
-const signalsIn = (tree: TemplateTree, at: Keys): readonly Keys[] => {
-  if (isSignal(tree)) return [at]
-  if (tree.type === "list") return tree.items.flatMap((item, index) => signalsIn(item, [...at, index]))
-  return tree.type === "object" ? tree.entries.flatMap(({ key, value }) => signalsIn(value, [...at, key])) : []
+const placesIn = (tree: TemplateTree, at: Keys, what: Ours): readonly Keys[] => {
+  if (stands(tree, what)) return [at]
+  if (tree.type === "list") return tree.items.flatMap((item, index) => placesIn(item, [...at, index], what))
+  return tree.type === "object" ? tree.entries.flatMap(({ key, value }) => placesIn(value, [...at, key], what)) : []
 }
 
 /** Each argument as it stands in the call: by position, or as one object. */
@@ -30,9 +32,9 @@ export const treesOf = (args: SdkArguments): readonly TemplateTree[] => {
   return args.style === "positional" ? args.values : [args.value]
 }
 
-/** Where in the arguments the signal of an early end is wanted. */
-export const signalsOf = (args: SdkArguments): readonly Keys[] =>
-  treesOf(args).flatMap((tree, index) => signalsIn(tree, [index]))
+/** Where in the arguments the signal of an early end, or the function that asks for another tool, is wanted. */
+export const placesOf = (args: SdkArguments, what: Ours): readonly Keys[] =>
+  treesOf(args).flatMap((tree, index) => placesIn(tree, [index], what))
 
 export const bind = (
   driver: DriverContract,
@@ -47,7 +49,7 @@ export const bind = (
   const checked = treesOf(args).map((tree, i): CheckedTree => {
     const found = checkTree(tree, scope, { file: driver.source.file, path: place(i) })
     const isOurs = ({ rule, message }: { rule: string; message: string }): boolean =>
-      rule === "template-unknown-value" && message.startsWith("`context.signal`")
+      rule === "template-unknown-value" && /^`context\.(signal|call)`/.test(message)
     return { ...found, diagnostics: found.diagnostics.filter((diagnostic) => !isOurs(diagnostic)) }
   })
   return {

@@ -10,14 +10,14 @@
 import type { DriverContract, JsonObject, JsonValue, SdkCall, SdkSpec, ToolContract } from "../../../manifest/types.ts"
 import { fillTree, type TreeValues } from "../../invoke/template-tree.ts"
 import { scopeOf } from "../../invoke/template-scope.ts"
+import { wholeInput } from "../../invoke/whole-input.ts"
 import type { Answer, DriverKindModule, KindCall, KindCommand, Needs } from "../kind.ts"
 import type { FoundModule } from "../runner/found-module.ts"
 import { Marks } from "../runner/marks.ts"
-import { type RunnerRequest, shimArgv, shimFiles } from "../runner/request.ts"
-import { talk } from "../runner/talk.ts"
-import { outcomeOf, Parts } from "./answer.ts"
+import type { RunnerRequest } from "../runner/request.ts"
 import { available } from "./available.ts"
-import { bind, signalsOf, treesOf } from "./bind.ts"
+import { bind, placesOf, treesOf } from "./bind.ts"
+import { moduleConversation } from "./conversation.ts"
 import { packagesOf } from "./module.ts"
 
 const specOf = ({ id, body }: DriverContract): SdkSpec => {
@@ -48,7 +48,7 @@ const writesOf = ({ mutates }: ToolContract): readonly string[] =>
 export const moduleNeeds = (call: KindCall): Answer<Needs> => {
   const found = moduleOf(call)
   if (!found.ok) return found
-  const { interpreter, bundles, programs = {}, env = {} } = found.value
+  const { interpreter, bundles, programs = {}, env = {}, image } = found.value
   return {
     ok: true,
     value: {
@@ -57,6 +57,7 @@ export const moduleNeeds = (call: KindCall): Answer<Needs> => {
         children: Object.keys(programs).length > 0,
         spawn: { ...interpreter.spawn, ...programs },
         bundles: { ...bundles, ...interpreter.bundles },
+        ...(image === undefined ? {} : { image }),
       },
       fs: { read: ["**"], write: writesOf(call.tool), deny: [] },
       env: { pass: [], set: env },
@@ -73,7 +74,7 @@ const argumentsFor = (
   sdk: SdkCall,
   marks: Marks,
 ): Answer<Pick<Extract<RunnerRequest, { do: "call" }>, "args" | "named">> => {
-  if (sdk.arguments.style === "input") return { ok: true, value: { args: [call.input] } }
+  if (sdk.arguments.style === "input") return { ok: true, value: { args: [wholeInput(call)] } }
   const scope = scopeOf(call.tool, call.binding.implementation)
   const values: TreeValues = { input: call.input, context: call.context, secret: marks.of, scope }
   const args: JsonValue[] = []
@@ -88,8 +89,12 @@ const argumentsFor = (
 }
 
 /** Python takes them by name, so that they stand one level higher than in the one object that Node gets. */
-const signalPaths = (sdk: SdkCall, byName: boolean): readonly (readonly (string | number)[])[] =>
-  signalsOf(sdk.arguments).map((path) => (byName ? path.slice(1) : path))
+const putIn = (sdk: SdkCall, what: "signal" | "call", byName: boolean): readonly (readonly (string | number)[])[] =>
+  placesOf(sdk.arguments, what).map((path) => (byName ? path.slice(1) : path))
+
+/** A function whose tool requires others, and that is called with the input alone, is told of its call beside it. */
+const contextFor = ({ tool, operation }: KindCall, sdk: SdkCall): { context?: JsonObject } =>
+  sdk.arguments.style === "input" && tool.requires.tools.length > 0 ? { context: { operationKey: operation } } : {}
 
 const clientFor = (call: KindCall, marks: Marks): Answer<{ readonly with?: JsonObject }> => {
   const { clientOptions } = specOf(call.driver.contract)
@@ -107,7 +112,7 @@ const command = (call: KindCall): Answer<KindCommand> => {
   if (!args.ok) return args
   const client = clientFor(call, marks)
   if (!client.ok) return client
-  const { interpreter, module } = found.value
+  const { module } = found.value
   const request: RunnerRequest = {
     do: "call",
     module,
@@ -115,23 +120,14 @@ const command = (call: KindCall): Answer<KindCommand> => {
     client: client.value,
     ...args.value,
     marks: marks.all(),
-    signals: signalPaths(sdk, args.value.named !== undefined),
+    signals: putIn(sdk, "signal", args.value.named !== undefined),
+    calls: putIn(sdk, "call", args.value.named !== undefined),
+    ...contextFor(call, sdk),
     ...(sdk.streaming === undefined ? {} : { streaming: sdk.streaming.mode }),
   }
   const { key, contract } = call.driver
   const asked = { key, tool: call.tool, auth: contract.auth, sdk }
-  return {
-    ok: true,
-    value: {
-      run: "conversation",
-      argv: shimArgv(interpreter.language, interpreter.inside),
-      files: shimFiles(interpreter.language),
-      converse: async (session) => {
-        const parts = new Parts(asked, session.tell)
-        return outcomeOf(asked, await talk({ session, request, onEvent: parts.add }), parts)
-      },
-    },
-  }
+  return { ok: true, value: moduleConversation(found.value, request, asked) }
 }
 
 /** It asks to run inside the host's own process, which no driver does (C-27, C-53). */
@@ -141,6 +137,7 @@ const isDowngraded = ({ runner }: DriverContract): boolean =>
 export const sdkKind: DriverKindModule = {
   kind: "sdk",
   takesPackages: true,
+  takesImage: true,
   bringsTransforms: false,
   bind,
   unenforceable: () => undefined,
@@ -151,12 +148,14 @@ export const sdkKind: DriverKindModule = {
   outline: (call) => [specOf(call.driver.contract).package, callOf(call).functionRef.join(".")],
   evidence: (call) => {
     const { package: name, packageManager, importStyle } = specOf(call.driver.contract)
-    const { version } = call.module ?? {}
+    const { version, composed, image } = call.module ?? {}
     return {
       package: name,
       package_manager: packageManager,
       ...(version === undefined ? {} : { package_version: version }),
       import_style: importStyle,
+      ...(composed === undefined ? {} : { bundle: composed }),
+      ...(image === undefined ? {} : { runner_image: image }),
       function_ref: callOf(call).functionRef.join("."),
       ...(isDowngraded(call.driver.contract) ? { downgraded: true } : {}),
     }

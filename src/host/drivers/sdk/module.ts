@@ -7,13 +7,14 @@
 import { existsSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import validRange from "semver/ranges/valid.js"
+import { isPinned } from "../../../manifest/kinds/runner.ts"
 import { satisfies } from "../../../manifest/schema/version.ts"
 import type { DriverContract, RunnerNeeds, SdkSpec } from "../../../manifest/types.ts"
 import { isReasonCode } from "../../failure.ts"
 import type { FrozenLayer, InstallSpec, PackageRequest } from "../../install/types.ts"
 import type { DriverAvailability, Surroundings } from "../kind.ts"
-import { locateSystemProgram } from "../program.ts"
-import { interpretersOf } from "../programs.ts"
+import { locateSystemProgram } from "../program/program.ts"
+import { interpretersOf } from "../program/programs.ts"
 import { inside } from "../paths.ts"
 import type { FoundModule } from "../runner/found-module.ts"
 import { findInterpreter } from "../runner/interpreter.ts"
@@ -70,7 +71,12 @@ const neededPackage = (source: "npm" | "pip", text: string): PackageRequest => {
 }
 
 /** What has to be installed for it: nothing where it comes along and needs nothing else. */
-export const packagesOf = (driver: DriverContract, spec: SdkSpec): readonly InstallSpec[] => {
+export const packagesOf = (driver: DriverContract, spec: SdkSpec): readonly InstallSpec[] => [
+  ...registryPackages(driver, spec),
+  ...(driver.bundle === undefined ? [] : [{ source: "code" as const, sources: driver.bundle.sources }]),
+]
+
+const registryPackages = (driver: DriverContract, spec: SdkSpec): readonly InstallSpec[] => {
   const { packageManager: manager } = spec
   const source = manager === "local" ? (spec.importStyle === "python" ? "pip" : "npm") : manager
   if (source !== "npm" && source !== "pip") return []
@@ -111,7 +117,7 @@ type Layered = { readonly ok: true; readonly layer?: FrozenLayer } | Extract<Fou
 
 /** The packages that it is made of, or needs, as they are installed. */
 const layerFor = async (driver: DriverContract, spec: SdkSpec, here: Surroundings): Promise<Layered> => {
-  const wanted = packagesOf(driver, spec)
+  const wanted = registryPackages(driver, spec)
   const [request] = wanted
   if (request === undefined) return { ok: true }
   const installed = await here.installs.find(request)
@@ -155,11 +161,18 @@ const editionOf = (path: string): string => {
 }
 
 /** Its folder, with the packages that its runner needs beside it. */
-const findLocal = (driver: DriverContract, spec: SdkSpec, { language, here, layer, programs }: Parts): Found => {
-  const folder = dirname(driver.source.file)
+const findLocal = (
+  driver: DriverContract,
+  spec: SdkSpec,
+  { language, here, layer, programs }: Parts,
+  composed?: FrozenLayer,
+): Found => {
+  const folder = composed?.folder ?? dirname(driver.source.file)
   const local = localModule(folder, spec, language)
   if (local === undefined)
-    return refuse(`\`${spec.package}\` is not in the driver's folder`, "put it beside the driver's manifest")
+    return composed === undefined
+      ? refuse(`\`${spec.package}\` is not in the driver's folder`, "put it beside the driver's manifest")
+      : refuse(`\`run: ${spec.package}\` is none of the files that it is composed of`, "correct `run` or `code`")
   const found = findInterpreter(language, [{ folder, inside: inside.bundle }], here)
   if (!found.ok) return refuse(found.reason, found.fix)
   const path = layer?.env["PYTHONPATH"]
@@ -169,10 +182,32 @@ const findLocal = (driver: DriverContract, spec: SdkSpec, { language, here, laye
     ...(layer?.source === "npm" ? { also: layer.inside } : {}),
   }
   const bundles = { [folder]: inside.bundle, ...layer?.bundles }
-  const edition = `${editionOf(join(folder, spec.package, spec.entrypoint ?? ""))} ${layer?.digest ?? ""}`
+  const own = composed?.digest ?? editionOf(join(folder, spec.package, spec.entrypoint ?? ""))
+  const edition = `${own} ${layer?.digest ?? ""}`
   return {
     ok: true,
-    found: { module, interpreter: found.interpreter, bundles, programs, env: envOf(layer), edition },
+    found: {
+      module,
+      interpreter: found.interpreter,
+      bundles,
+      programs,
+      env: envOf(layer),
+      edition,
+      ...(composed === undefined ? {} : { composed: composed.digest }),
+    },
+  }
+}
+
+/** From its bundle, put together anew where one of its files is another one by now. */
+const findComposed = async (driver: DriverContract, spec: SdkSpec, parts: Parts): Promise<Found> => {
+  const { bundle } = driver
+  if (bundle === undefined) return findLocal(driver, spec, parts)
+  const made = await parts.here.installs.ensure({ source: "code", sources: bundle.sources }, { repair: true })
+  if (made.ok) return findLocal(driver, spec, parts, made.value)
+  const { code, message, hint = "correct `code`" } = made
+  return {
+    ok: false,
+    answer: { available: false, code: isReasonCode(code) ? code : "install_failed", reason: message, fix: hint },
   }
 }
 
@@ -227,7 +262,16 @@ interface Parts {
   readonly programs: Readonly<Record<string, string>>
 }
 
+/** With the image that its runner names, which `enforceable.ts` and the backend let through or refuse. */
 export const findModule = async (driver: DriverContract, spec: SdkSpec, here: Surroundings): Promise<Found> => {
+  const image = driver.runner?.form === "inline" ? driver.runner.image : undefined
+  if (image !== undefined && !isPinned(image))
+    return refuse("its runner names an image that is not named by its digest", "write `image: NAME@sha256:…`")
+  const located = await locate(driver, spec, here)
+  return located.ok && image !== undefined ? { ok: true, found: { ...located.found, image } } : located
+}
+
+const locate = async (driver: DriverContract, spec: SdkSpec, here: Surroundings): Promise<Found> => {
   const language = STYLES[spec.importStyle]
   if (language === undefined)
     return refuse(
@@ -240,5 +284,5 @@ export const findModule = async (driver: DriverContract, spec: SdkSpec, here: Su
   if (!layered.ok) return layered
   const { programs } = natives
   const parts: Parts = { language, here, programs, ...(layered.layer === undefined ? {} : { layer: layered.layer }) }
-  return spec.packageManager === "local" ? findLocal(driver, spec, parts) : findInstalled(driver, spec, parts)
+  return spec.packageManager === "local" ? findComposed(driver, spec, parts) : findInstalled(driver, spec, parts)
 }

@@ -7,7 +7,7 @@
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { makeFile, makeFolder } from "../../exact-modes.ts"
-import { MNT_DETACH, MS, mount, umount } from "../../../linux/syscalls.ts"
+import { MNT_DETACH, MS, mount, umount } from "../../../linux/mounts.ts"
 import { unmountBelow } from "../work-folder.ts"
 
 const LATE = ["workspace", "home", "tmp", "shm"] as const

@@ -9,7 +9,7 @@ import type { ContainerCreateOptions } from "dockerode"
 import type { Executables, SandboxShape } from "../../backend.ts"
 import type { Outcome } from "../engine/engine.ts"
 import { presentMasks, readOnlyInside } from "../../proc-masks.ts"
-import { bridgeCalls } from "./job-wire.ts"
+import { bridgeCalls } from "./bridge-words.ts"
 
 const insideHome = "/home/tool"
 /** Where the bridge and its pipes are while the container is parked; the call's own files cover it afterwards. */
@@ -24,6 +24,8 @@ export interface ContainerRoot {
   readonly folders: Readonly<Record<string, string>>
   /** folder with the bridge's interpreter and text */
   readonly code: string
+  /** the interpreter brings what it loads */
+  readonly portable?: true
 }
 /** Makes roots, and remembers what it made at the engine. */
 export interface RootMaker {
@@ -44,6 +46,8 @@ interface ContainerPlaces {
 export interface ContainerPlan {
   readonly product: "docker" | "podman"
   readonly image: string
+  /** the words that start the bridge's interpreter */
+  readonly perl: readonly string[]
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
   readonly user: number
@@ -88,6 +92,9 @@ const mountsOf = (binds: readonly Bind[], product: ContainerPlan["product"]): Pi
   }
 }
 
+/** Where the bridge's own folder is while it is parked. */
+export const insideCode = `${insideBridge}/code`
+
 export const containerOptions = (shape: SandboxShape, plan: ContainerPlan): ContainerCreateOptions => {
   const { limits } = shape
   const { places } = plan
@@ -109,8 +116,8 @@ export const containerOptions = (shape: SandboxShape, plan: ContainerPlan): Cont
     WorkingDir: "/",
     Env: [],
     Labels: { ...plan.labels },
-    Entrypoint: [`${insideBridge}/code/perl`],
-    Cmd: [`${insideBridge}/code/bridge.pl`, `${insideBridge}/pipes`, ...bridgeCalls(plan.architecture).map(String)],
+    Entrypoint: [...plan.perl],
+    Cmd: [`${insideCode}/bridge.pl`, `${insideBridge}/pipes`, ...bridgeCalls(plan.architecture).map(String)],
     AttachStdin: false,
     AttachStdout: false,
     AttachStderr: false,

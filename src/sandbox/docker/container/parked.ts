@@ -9,10 +9,11 @@ import { closeSync } from "node:fs"
 import type { SandboxShape } from "../../backend.ts"
 import type { Users } from "../../identities.ts"
 import { adoptNetwork, type NetworkNamespace } from "../../network/netns.ts"
-import { pidfdKill, pidfdOpen } from "../../../linux/syscalls.ts"
+import { pidfdKill, pidfdOpen } from "../../../linux/processes.ts"
 import { type ContainerMounts, openContainerMounts } from "./container-mounts.ts"
 import { type ContainerGroup, openContainerGroup } from "./container-group.ts"
-import { type ContainerRoot, containerOptions, LABEL } from "./container-spec.ts"
+import { startsPortable } from "../images/runner-code.ts"
+import { type ContainerRoot, containerOptions, insideCode, LABEL } from "./container-spec.ts"
 import {
   type ContainerId,
   type Engine,
@@ -86,6 +87,7 @@ export const park = async (
     containerOptions(shape, {
       product: options.info.product,
       image: options.root.image,
+      perl: options.root.portable === true ? startsPortable(insideCode) : [`${insideCode}/perl`],
       name,
       labels: { [LABEL.host]: workFolder.host, [LABEL.slot]: number, [LABEL.data]: options.data },
       user,

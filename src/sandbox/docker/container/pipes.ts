@@ -14,7 +14,7 @@ import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import koffi from "koffi"
 import { openPipeStreams, streamOf } from "../../process/pipe-streams.ts"
-import { parseStatus, type Status, type Streams } from "./job-wire.ts"
+import { parseStatus, type Status, type Streams } from "./bridge-words.ts"
 
 const NAMES = ["job", "status"] as const
 type Name = (typeof NAMES)[number]

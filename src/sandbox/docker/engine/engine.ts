@@ -11,7 +11,7 @@ import Docker from "dockerode"
 import type { Endpoint } from "./discovery.ts"
 
 export interface EngineFailure {
-  readonly kind: "unreachable" | "timeout" | "not-found" | "conflict" | "no-space" | "refused" | "egress"
+  readonly kind: "unreachable" | "timeout" | "not-found" | "conflict" | "no-space" | "refused" | "egress" | "image"
   readonly message: string
   readonly status?: number
 }
@@ -25,7 +25,8 @@ export type ContainerId = string & { readonly [containerId]: true }
 const ID = /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$/
 export const parseContainerId = (text: string): ContainerId | undefined =>
   ID.test(text) ? (text as ContainerId) : undefined
-const IMAGE = /^(sha256:[0-9a-f]{64}|[a-z0-9][a-z0-9._/-]{0,199}(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?)$/
+const IMAGE =
+  /^(sha256:[0-9a-f]{64}|[a-z0-9][a-z0-9._/-]{0,199}(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@sha256:[0-9a-f]{64})?)$/
 
 export interface EngineInfo {
   readonly product: "docker" | "podman"
@@ -41,6 +42,14 @@ export interface EngineInfo {
   readonly architecture: string
   /** limits that the engine's kernel enforces; one that it does not is ignored by the engine without an error */
   readonly limits: { readonly memory: boolean; readonly pids: boolean; readonly cpu: boolean }
+}
+/** What an image says of its own start. */
+export interface ImageFacts {
+  readonly id: string
+  readonly entrypoint: readonly string[]
+  readonly cmd: readonly string[]
+  readonly env: readonly (readonly [name: string, value: string])[]
+  readonly folder: string
 }
 export interface ContainerState {
   readonly id: string
@@ -72,6 +81,20 @@ const failureOf = (error: unknown, deadline: AbortSignal): EngineFailure => {
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null
 const text = (value: unknown): string => (typeof value === "string" ? value : "")
+const texts = (value: unknown): readonly string[] =>
+  Array.isArray(value) ? value.filter((each) => typeof each === "string") : typeof value === "string" ? [value] : []
+
+const factsOf = (id: string, config: Record<string, unknown>): ImageFacts => ({
+  id,
+  entrypoint: texts(config["Entrypoint"]),
+  cmd: texts(config["Cmd"]),
+  env: texts(config["Env"]).flatMap((each) => {
+    const at = each.indexOf("=")
+    return at < 1 ? [] : [[each.slice(0, at), each.slice(at + 1)] as const]
+  }),
+  folder: text(config["WorkingDir"]).startsWith("/") ? text(config["WorkingDir"]) : "/",
+})
+
 const infoOf = (version: unknown, info: unknown): EngineInfo => {
   const v = isRecord(version) ? version : {}
   const i = isRecord(info) ? info : {}
@@ -215,6 +238,13 @@ export const openEngine = (endpoint: Endpoint) => {
       const found = await ask(() => image(name).inspect())
       if (found.ok) return { ok: true, value: found.value.Id }
       return found.failure.kind === "not-found" ? { ok: true, value: undefined } : found
+    },
+    /** What it says of its own start; undefined where the engine has none of that name. */
+    imageFacts: async (name: string): Promise<Outcome<ImageFacts | undefined>> => {
+      const found = await ask(() => image(name).inspect())
+      if (!found.ok) return found.failure.kind === "not-found" ? { ok: true, value: undefined } : found
+      const { Id, Config } = found.value as { Id: string; Config?: Record<string, unknown> }
+      return { ok: true, value: factsOf(Id, Config ?? {}) }
     },
     tagImage: (id: string, repo: string, tag: string): Promise<Outcome<unknown>> =>
       ask(() => image(id).tag({ repo, tag })),

@@ -35,6 +35,8 @@ export const rootKey = (executables: Executables): string =>
         executables.program,
         Object.entries(executables.spawn).sort(),
         Object.entries(executables.bundles).sort(),
+        executables.image ?? null,
+        executables.imagePrograms ?? false,
       ]),
     )
     .digest("hex")

@@ -47,6 +47,8 @@ export interface ImageSettings {
   readonly tag?: string
   readonly env?: readonly string[]
   readonly labels?: Readonly<Record<string, string>>
+  /** further words of the image's configuration, as the engine spells them */
+  readonly config?: Readonly<Record<string, unknown>>
 }
 
 /** One image of the given layer tars, lowest first. */
@@ -54,7 +56,7 @@ export const imageArchive = async (layers: readonly Buffer[], settings: ImageSet
   const config = Buffer.from(
     JSON.stringify({
       architecture: settings.architecture,
-      config: { Env: settings.env ?? [], Labels: settings.labels ?? {} },
+      config: { Env: settings.env ?? [], Labels: settings.labels ?? {}, ...settings.config },
       created: "1970-01-01T00:00:00Z",
       history: layers.map(() => ({ created: "1970-01-01T00:00:00Z", created_by: "caisson" })),
       os: "linux",

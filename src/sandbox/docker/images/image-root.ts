@@ -10,12 +10,12 @@ import { join } from "node:path"
 import { copyFile, makeFile, makeFolders } from "../../exact-modes.ts"
 import type { Executables } from "../../backend.ts"
 import type { UserBlock } from "../../identities.ts"
-import { showVeiled } from "../../roots/root-view.ts"
 import { type BuilderNetworkOptions, withBuilderNetwork } from "./builder-network.ts"
 import { type ContainerRoot, LABEL, type RootMaker } from "../container/container-spec.ts"
 import type { ContainerId, Engine, Outcome, Progress } from "../engine/engine.ts"
 import { onlyFile } from "../engine/only-file.ts"
 import type { Removals } from "../engine/removals.ts"
+import { listedPrograms, shownBundles } from "./listed-programs.ts"
 import { type DriverLayer, ensureLayer, ensureRunner, ensureView, runnerText } from "./images.ts"
 
 interface ImageRootOptions {
@@ -68,8 +68,6 @@ const openCode = async (
   }
 }
 
-const isWithin = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`)
-
 export const imageRoots = (options: ImageRootOptions): RootMaker => {
   const { engine, progress } = options
   let base: Promise<Outcome<{ runner: string; code: string }>> | undefined
@@ -116,18 +114,7 @@ export const imageRoots = (options: ImageRootOptions): RootMaker => {
       ensureLayer(engine, runner, layer, network, progress),
     )
   }
-  const bundles = new Map<string, string>()
-  /** A driver's folder by a name that says nothing of the host. */
-  const veiled = (source: string): string => {
-    const known = bundles.get(source)
-    if (known !== undefined) return known
-    const within = join(options.codeDir, `bundle-${bundles.size}`)
-    const own = join(within, "shown")
-    for (const name of ["shown", "workspace", "tmp"]) makeFolders(join(within, name))
-    showVeiled(source, own, within)
-    bundles.set(source, own)
-    return own
-  }
+  const bundles = shownBundles(options.codeDir)
   const make = async (executables: Executables): Promise<Outcome<ContainerRoot>> => {
     base ??= openBase()
     const opened = await base
@@ -137,19 +124,9 @@ export const imageRoots = (options: ImageRootOptions): RootMaker => {
     }
     const parent = await layered(opened.value.runner, executables)
     if (!parent.ok) return parent
-    const bundled = (path: string): boolean => Object.keys(executables.bundles).some((folder) => isWithin(path, folder))
-    const programs = [
-      ...(bundled(executables.program) ? [] : [executables.program]),
-      ...Object.entries(executables.spawn)
-        .filter(([, path]) => !bundled(path))
-        .map(([name, path]) => (name.includes("/") ? path : `${name}=${path}`)),
-    ]
-    const view = await ensureView(engine, parent.value, programs, options.users, progress)
+    const view = await ensureView(engine, parent.value, listedPrograms(executables), options.users, { progress })
     if (!view.ok) return view
-    const folders = Object.fromEntries(
-      Object.entries(executables.bundles).map(([source, inside]) => [inside, veiled(source)]),
-    )
-    return { ok: true, value: { image: view.value, folders, code: opened.value.code } }
+    return { ok: true, value: { image: view.value, folders: bundles(executables), code: opened.value.code } }
   }
   return {
     make,

@@ -13,6 +13,7 @@ import { fileURLToPath } from "node:url"
 import { pack } from "tar-stream"
 import type { UserBlock } from "../../identities.ts"
 import type { Engine, Outcome, Progress } from "../engine/engine.ts"
+import { portablePerl, startsPortable } from "./runner-code.ts"
 
 const PUBLIC_BASE = "debian:bookworm-slim"
 /** What `scripts/docker-base.mjs` loads. */
@@ -107,14 +108,14 @@ interface RunnerOptions {
 const chooseBase = async (
   engine: Engine,
   wanted: string | undefined,
-): Promise<Outcome<{ name: string; id: string; local: boolean }>> => {
+): Promise<Outcome<{ name: string; id: string }>> => {
   for (const name of wanted === undefined ? [...LOCAL_BASES, PUBLIC_BASE] : [wanted]) {
     const found = await engine.findImage(name)
     if (!found.ok) return found
-    if (found.value !== undefined) return { ok: true, value: { name, id: found.value, local: true } }
+    if (found.value !== undefined) return { ok: true, value: { name, id: found.value } }
   }
   const name = wanted ?? PUBLIC_BASE
-  return { ok: true, value: { name, id: name, local: false } }
+  return { ok: true, value: { name, id: name } }
 }
 
 /** The runner image's id. Its build uses the network only where the base has to be fetched or lacks Python. */
@@ -141,6 +142,70 @@ export const ensureRunner = async ({
       ],
       args: { BASE: chosen.value.name },
       network: chosen.value.name.startsWith("caisson/") ? "none" : "default",
+    },
+    progress,
+  )
+}
+
+interface PinnedOptions {
+  readonly engine: Engine
+  readonly image: string
+  /** its programs are its own: the host's Node is not laid over them */
+  readonly own: boolean
+  /** where the host's Perl is put for the next step */
+  readonly inside: string
+  readonly node?: string
+  readonly progress?: Progress
+}
+
+/**
+ * The id of an image with the files of the one that is named, and nothing else of it. Steps run by the host's Perl, as the
+ * loader would be told by an image's `ld.so.preload` to load what the image brings.
+ */
+export const ensurePinned = async ({
+  engine,
+  image,
+  own,
+  inside,
+  node = process.execPath,
+  progress = () => {},
+}: PinnedOptions): Promise<Outcome<string>> => {
+  const found = await engine.findImage(image)
+  if (!found.ok) return found
+  if (found.value === undefined)
+    return {
+      ok: false,
+      failure: {
+        kind: "image",
+        message: `the engine does not have the image ${image}, and nothing is fetched for a call`,
+      },
+    }
+  const perl = portablePerl()
+  const link = "unlink '/usr/bin/node'; symlink '../local/bin/node', '/usr/bin/node' or die"
+  const text = [
+    "FROM scratch",
+    `COPY --from=${found.value} / /`,
+    "COPY nothing /etc/ld.so.preload",
+    `COPY caisson/ ${inside}/`,
+    ...(own ? [] : ["COPY node /usr/local/bin/node", `RUN ${JSON.stringify([...startsPortable(inside), "-e", link])}`]),
+    "LABEL dev.caisson.image=pinned",
+    "",
+  ].join("\n")
+  const prune = readFileSync(runnerText("prune.pl"), "utf8")
+  const brought = [...Object.values(perl), ...(own ? [] : [node])]
+  const digests = await Promise.all(brought.map(digestFile))
+  return findOrBuild(
+    engine,
+    {
+      name: `caisson/pinned:${digest([text, prune, ...digests])}`,
+      files: [
+        { name: "Dockerfile", mode: 0o644, text },
+        { name: "nothing", mode: 0o644, text: "" },
+        { name: "caisson/prune.pl", mode: 0o644, text: prune },
+        ...Object.entries(perl).map(([name, file]) => ({ name: `caisson/${name}`, mode: 0o755, file })),
+        ...(own ? [] : [{ name: "node", mode: 0o755, file: node }]),
+      ],
+      network: "none",
     },
     progress,
   )
@@ -196,22 +261,30 @@ export const ensureLayer = async (
 }
 
 const PROGRAM = /^([A-Za-z0-9@._+-]+=)?\/[A-Za-z0-9@._+/-]+$/
+interface ViewOptions {
+  readonly progress?: Progress
+  /** what starts Perl in the parent */
+  readonly perl?: readonly string[]
+  /** the program is the image's own, with folders beside those of programs */
+  readonly own?: boolean
+}
+
 /** The image in which only these programs are to be seen, each `path` or `name=path`. Built without any network. */
 export const ensureView = async (
   engine: Engine,
   parent: string,
   programs: readonly string[],
   users: UserBlock,
-  progress: Progress = () => {},
+  { progress = () => {}, perl = ["/usr/bin/perl"], own = false }: ViewOptions = {},
 ): Promise<Outcome<string>> => {
   const bad = programs.find((program) => !PROGRAM.test(program) || program.includes("/../"))
   if (bad !== undefined)
     return { ok: false, failure: { kind: "refused", message: `not the path of a program: ${bad}` } }
   const prune = readFileSync(runnerText("prune.pl"), "utf8")
   const command = [
-    "/usr/bin/perl",
+    ...perl,
     "/usr/lib/caisson/prune.pl",
-    `${users.first}-${users.first + users.count - 1}`,
+    `${users.first}-${users.first + users.count - 1}${own ? ",own" : ""}`,
     ...[...new Set(programs)].sort(),
   ]
   const text = [`FROM ${parent}`, `RUN ${JSON.stringify(command)}`, "LABEL dev.caisson.image=view", ""].join("\n")

@@ -5,7 +5,7 @@
  * once more, and if it is not what the journal says, the operation counts as a conflict. The caller rolls back.
  */
 import { chmodSync, closeSync, constants, fstatSync, fsyncSync, openSync } from "node:fs"
-import { openat2Beneath, removexattrOf, setxattrOf } from "../../../linux/syscalls.ts"
+import { openat2Beneath, removexattrOf, setxattrOf } from "../../../linux/files.ts"
 import { errorCode, lstatIn, openDir, withDir } from "../beneath.ts"
 import { baseOf, parentOf, parseName, toNative, type BytePath } from "../names.ts"
 import { unchangedBelow } from "./check.ts"

@@ -8,7 +8,7 @@
  */
 import { createHash } from "node:crypto"
 import type { BigIntStats } from "node:fs"
-import { birthNsOf } from "../../../linux/syscalls.ts"
+import { birthNsOf } from "../../../linux/files.ts"
 import { entry, errorCode, lstatIn, withDir } from "../beneath.ts"
 import { baseOf, displayName, parentOf, type BytePath } from "../names.ts"
 import type { Effect } from "../types.ts"

@@ -11,7 +11,7 @@ import { closeSync, fchmodSync, fstatSync, openSync, constants } from "node:fs"
 import { randomUUID } from "node:crypto"
 import { tmpdir } from "node:os"
 import type { OpenFolder } from "../../folder.ts"
-import { openat2Beneath, unlinkat } from "../../../linux/syscalls.ts"
+import { openat2Beneath, unlinkat } from "../../../linux/files.ts"
 import { errorCode, openRoot } from "../beneath.ts"
 
 /** Plain data: it may cross process borders as JSON. */

@@ -10,7 +10,7 @@
  * touched without being changed.
  */
 import { lstatSync, type BigIntStats } from "node:fs"
-import { birthNsOf, fileHandle } from "../../../linux/syscalls.ts"
+import { birthNsOf, fileHandle } from "../../../linux/files.ts"
 import { entry, errorCode, lstatIn, withDir } from "../beneath.ts"
 import { baseOf, below, parentOf, type BytePath } from "../names.ts"
 import { originHandle, readAttributes, type XattrPrefix } from "../xattrs.ts"

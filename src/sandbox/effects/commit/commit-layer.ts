@@ -14,7 +14,7 @@
 import { closeSync, fstatSync, lstatSync, type BigIntStats } from "node:fs"
 import type { CommitResult } from "../../terms.ts"
 import { FolderReplaced, folderKey, isStillThere, openFolder, type OpenFolder } from "../../folder.ts"
-import { syncfsApart } from "../../../linux/syscalls.ts"
+import { syncfsApart } from "../../../linux/files.ts"
 import { entry, lstatIn, withDir } from "../beneath.ts"
 import { takingTurns } from "../breath.ts"
 import { baseOf, below, displayName, parentOf } from "../names.ts"

@@ -8,7 +8,7 @@
 import { closeSync, constants, fstatSync } from "node:fs"
 import { setTimeout as delay } from "node:timers/promises"
 import { LockWaitEnded } from "../../folder.ts"
-import { flock, LOCK, openat2Beneath, unlinkat } from "../../../linux/syscalls.ts"
+import { flock, LOCK, openat2Beneath, unlinkat } from "../../../linux/files.ts"
 import { errorCode, lstatIn } from "../beneath.ts"
 import { fromBuffer } from "../names.ts"
 import { LOCK_POLL_MS, LOCK_WAIT_MS } from "./limits.ts"

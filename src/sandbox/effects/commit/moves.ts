@@ -5,7 +5,7 @@
  * the file system can exchange names. A folder that its owner may not write to can be moved all the same.
  */
 import { chmodSync, closeSync, constants, fstatSync, lstatSync } from "node:fs"
-import { openat2Beneath, RENAME_EXCHANGE, RENAME_NOREPLACE, renameat2 } from "../../../linux/syscalls.ts"
+import { openat2Beneath, RENAME_EXCHANGE, RENAME_NOREPLACE, renameat2 } from "../../../linux/files.ts"
 import { entry, errorCode } from "../beneath.ts"
 import { toNative, type BytePath } from "../names.ts"
 

@@ -32,7 +32,7 @@ import {
   setxattrOf,
   symlinkat,
   utimensat,
-} from "../../../linux/syscalls.ts"
+} from "../../../linux/files.ts"
 import { errorCode, lstatIn, openDir, withDir } from "../beneath.ts"
 import { takingTurns } from "../breath.ts"
 import { baseOf, below, fromBuffer, parentOf, toNative, type BytePath } from "../names.ts"

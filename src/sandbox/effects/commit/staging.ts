@@ -16,7 +16,7 @@ import {
   removexattrOf,
   renameat2,
   unlinkat,
-} from "../../../linux/syscalls.ts"
+} from "../../../linux/files.ts"
 import { errorCode, namesIn } from "../beneath.ts"
 import { fromBuffer } from "../names.ts"
 import { openNameless } from "./baseline.ts"

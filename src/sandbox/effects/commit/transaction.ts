@@ -9,7 +9,7 @@
  */
 import { randomUUID } from "node:crypto"
 import { closeSync, constants, fsyncSync } from "node:fs"
-import { openat2Beneath, renameat2 } from "../../../linux/syscalls.ts"
+import { openat2Beneath, renameat2 } from "../../../linux/files.ts"
 import { lstatIn, namesIn } from "../beneath.ts"
 import { fromBuffer, type BytePath } from "../names.ts"
 import { JournalMalformed, parseJournal, type Journal } from "./recovery/journal.ts"

@@ -6,7 +6,7 @@
  * change; a copied file is marked, so that one whose origin is gone at the commit is a conflict and no new file.
  */
 import { closeSync, constants, fchmodSync, fchownSync, fstatSync, type BigIntStats } from "node:fs"
-import { mkdirat, openat2Beneath, setxattrOf } from "../../../linux/syscalls.ts"
+import { mkdirat, openat2Beneath, setxattrOf } from "../../../linux/files.ts"
 import { entry, errorCode, openDir, withDir } from "../../effects/beneath.ts"
 import { baseOf, type BytePath, parentOf, toNative } from "../../effects/names.ts"
 import { readAttributes } from "../../effects/xattrs.ts"
@@ -32,6 +32,21 @@ export const copyFolder = (upper: number, lower: number, path: BytePath, stats: 
   const fd = openat2Beneath(upper, toNative(path), constants.O_RDONLY | constants.O_DIRECTORY)
   try {
     likeLower(fd, lower, path, stats, as, OPEN)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** A folder of the layer where there is none, the owner's as any that a sandbox makes. */
+export const newFolder = (upper: number, path: BytePath, as: ActsAs): void => {
+  const inherits = withDir(upper, parentOf(path), (dir) => {
+    mkdirat(dir, toNative(baseOf(path)), OPEN)
+    return (fstatSync(dir).mode & 0o2000) === 0 ? undefined : fstatSync(dir).gid
+  })
+  const fd = openat2Beneath(upper, toNative(path), constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    if (as !== undefined) fchownSync(fd, as.uid, inherits ?? as.gid)
+    fchmodSync(fd, 0o755 | (inherits === undefined ? 0 : 0o2000))
   } finally {
     closeSync(fd)
   }

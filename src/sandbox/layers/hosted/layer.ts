@@ -16,13 +16,17 @@ import { beginSnapshot } from "../../effects/index.ts"
 import { type BytePath, fromBuffer, join } from "../../effects/names.ts"
 import { type FolderIdentity, type OpenFolder, reopenFolder } from "../../folder.ts"
 import type { Limits } from "../../terms.ts"
-import { HOSTED } from "../limits.ts"
+import { openStore } from "../empty-mounts.ts"
+import { type HostedExchange, openHostedExchange } from "../exchange/hosted.ts"
+import type { Exchange } from "../../exchange.ts"
+import { budgetOf, HOSTED } from "../limits.ts"
+import { LayerUnavailable } from "../owner-maps.ts"
 import { type SealedLayers, sealLayers } from "../sealed-layers.ts"
 import { callBegins } from "../settling/settling.ts"
 import type { LayerPlace } from "../store.ts"
 import type { View } from "../view/view-plan.ts"
 import { HOSTED_XATTRS } from "./copy-up.ts"
-import { MAY } from "./permission.ts"
+import { type ActsAs, MAY } from "./permission.ts"
 import { sightOf } from "./sight.ts"
 import { type FileFault, Refused, Tree } from "./tree.ts"
 import { Writing } from "./writing.ts"
@@ -74,6 +78,7 @@ const pathOf = (text: string): BytePath => {
 export class HostedLayer implements HostedFiles {
   readonly #options: HostedLayerOptions
   readonly #folder: OpenFolder
+  readonly #as: ActsAs
   readonly #tree: Tree
   readonly #writing: Writing
   /** all that ends with the layer */
@@ -94,6 +99,7 @@ export class HostedLayer implements HostedFiles {
     const since = write.length === 0 ? {} : { since: beginSnapshot(folder) }
     this.#options = options
     this.#folder = folder
+    this.#as = as
     this.#tree = tree
     this.#writing = own.use(
       new Writing({ folder, tree, as, limits, place: options.place, ...since, goesOn: () => this.#goesOn() }),
@@ -201,6 +207,30 @@ export class HostedLayer implements HostedFiles {
       const written = this.#lastWrite.then(() => this.#writing.write(pathOf(path), content, append))
       this.#lastWrite = written.catch(() => undefined)
       return written
+    })
+  }
+
+  /** Files in a folder of the call's own, whatever of the workspace its view shows. Throws what `layerRefusal` explains. */
+  async exchange(exchange: Exchange): Promise<HostedExchange> {
+    const { view, place, limits } = this.#options
+    const where = place()
+    if (where.kind === "memory")
+      throw new LayerUnavailable(where.reason, "set CAISSON_DATA to a folder on a disk of this machine")
+    const store = openStore("", where)
+    this.#own.defer(() => store.remove())
+    const writing = this.#writing
+    const tree = new Tree(this.#folder.fd, sightOf({ read: ["**"], deny: view.deny }, []), this.#as)
+    return await openHostedExchange({
+      exchange,
+      tree,
+      store: store.folder,
+      sink: {
+        put: (path, from, most) => writing.put(tree, path, from, most),
+        get broken() {
+          return writing.isSpoilt
+        },
+      },
+      most: budgetOf(limits).bytes,
     })
   }
 

@@ -5,7 +5,7 @@
  * that has an access list is taken to be closed. Pure but for the look at that list.
  */
 import { accessSync, constants } from "node:fs"
-import { lgetxattr } from "../../../linux/syscalls.ts"
+import { lgetxattr } from "../../../linux/files.ts"
 import { ACCESS_LIST } from "../../effects/acl.ts"
 import { errorCode } from "../../effects/beneath.ts"
 

@@ -7,7 +7,7 @@
  * Assumes: the layer holds files and folders alone.
  */
 import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, readlinkSync } from "node:fs"
-import { openat2Beneath } from "../../../linux/syscalls.ts"
+import { openat2Beneath } from "../../../linux/files.ts"
 import { entry, errorCode, lstatIn, openFile, withDir } from "../../effects/beneath.ts"
 import { baseOf, type BytePath, fromBuffer, join, parentOf, ROOT, toNative } from "../../effects/names.ts"
 import { type ActsAs, may, MAY } from "./permission.ts"
@@ -107,13 +107,15 @@ export class Tree {
   }
 
   #look(path: BytePath): Found | Free {
+    let made: Found | undefined
     for (const root of this.trees) {
       const stats = this.lookIn(root, path)
+      if (stats === undefined) continue
       // Folders of the layer are copies, which the host alone works in: what is true of one is said by what it copies.
-      if (root === this.upper && stats?.isDirectory() === true) continue
-      if (stats !== undefined) return { path, root, stats }
+      if (root !== this.upper || !stats.isDirectory()) return { path, root, stats }
+      made = { path, root, stats }
     }
-    return { path }
+    return made ?? { path }
   }
 
   sees(path: BytePath, isFolder: boolean): boolean {

@@ -5,27 +5,35 @@
  * hold is counted before a byte of it is written. A write that broke off half-way spoils the whole layer.
  * Assumes: one write at a time.
  */
-import { chmodSync, chownSync, closeSync, constants, ftruncateSync, read, write } from "node:fs"
+import { chmodSync, chownSync, closeSync, constants, fstatSync, ftruncateSync, read, write } from "node:fs"
 import { join as joinPath } from "node:path"
 import { promisify } from "node:util"
-import { openat2Beneath } from "../../../linux/syscalls.ts"
+import { openat2Beneath } from "../../../linux/files.ts"
 import { errorCode, openRoot, withDir } from "../../effects/beneath.ts"
 import { type Baseline, beginSnapshot } from "../../effects/index.ts"
 import { type BytePath, parentOf, ROOT, toNative } from "../../effects/names.ts"
 import { makeFolder } from "../../exact-modes.ts"
 import type { OpenFolder } from "../../folder.ts"
 import type { Limits } from "../../terms.ts"
-import { openStore } from "../call-mounts.ts"
+import { openStore } from "../empty-mounts.ts"
 import { budgetOf, HOSTED } from "../limits.ts"
 import { LayerUnavailable } from "../owner-maps.ts"
 import type { LayerPlace } from "../store.ts"
-import { copyFile, copyFolder, newFile } from "./copy-up.ts"
+import { type Copied, copyBytes } from "../exchange/copy.ts"
+import { copyFile, copyFolder, newFile, newFolder } from "./copy-up.ts"
 import { type ActsAs, MAY } from "./permission.ts"
 import { type Found, type Free, Refused, refusing, type Tree } from "./tree.ts"
 
 const NO_ROOM = ["ENOSPC", "EDQUOT", "EFBIG"]
 const readAt = promisify(read)
 const writeAt = promisify(write)
+
+/** Outermost first. */
+const foldersTo = (path: BytePath): BytePath[] => {
+  const found: BytePath[] = []
+  for (let up = parentOf(path); up !== ROOT; up = parentOf(up)) found.unshift(up)
+  return found
+}
 
 interface Upper {
   readonly folder: string
@@ -103,6 +111,47 @@ export class Writing implements Disposable {
       throw new Refused("full")
     }
     return undefined
+  }
+
+  /**
+   * The bytes of an open file, at most so many, as the file at this path; folders on the way to it are made. No link is
+   * followed. `tree`: what of the workspace counts for this one.
+   */
+  async put(tree: Tree, path: BytePath, from: number, most: number): Promise<Copied> {
+    const { goesOn, as } = this.#options
+    goesOn()
+    const size = fstatSync(from).size
+    if (size > most) throw new Refused("too_large")
+    const upper = this.#openUpper()
+    tree.upper = upper.fd
+    const way = [...foldersTo(path), path]
+    if (way.some((each) => tree.trees.some((root) => tree.lookIn(root, each)?.isSymbolicLink() === true)))
+      throw new Refused("outside")
+    const outermost = foldersTo(path).find((folder) => tree.find(folder).root === undefined)
+    const fresh = outermost === undefined ? [] : foldersTo(path).filter((folder) => folder.length >= outermost.length)
+    const found = outermost === undefined ? tree.find(path) : ({ path } as Free)
+    if (found.root !== undefined) {
+      if (!found.stats.isFile()) throw new Refused("not_a_file")
+      tree.demand(found, MAY.write)
+    } else tree.demand(tree.existing(parentOf(outermost ?? path)), MAY.write | MAY.enter)
+    const isThere = found.root === upper.fd
+    const copies = isThere ? [] : this.#missingFolders(upper, outermost ?? path)
+    this.#count(path, size, copies.length + fresh.length + (isThere ? 0 : 1))
+    try {
+      for (const folder of copies) this.#copyFolder(upper, folder)
+      for (const folder of fresh) newFolder(upper.fd, folder, as)
+      const to = this.#openUpperFile(upper, found)
+      try {
+        if (isThere) ftruncateSync(to, 0)
+        return await copyBytes(from, to, most)
+      } finally {
+        closeSync(to)
+      }
+    } catch (error) {
+      this.#broken = true
+      if (NO_ROOM.includes(errorCode(error))) this.exceeded = true
+      throw error
+    }
   }
 
   /** `kept`: bytes of what is there that stay. */

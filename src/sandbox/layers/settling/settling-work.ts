@@ -4,9 +4,11 @@ import type { WriteSet } from "../../effects/types.ts"
 import type { XattrPrefix } from "../../effects/xattrs.ts"
 import { type FolderIdentity, LockWaitEnded, OpenFolder } from "../../folder.ts"
 import type { CommitResult } from "../../terms.ts"
+import { lookAtLayer, type LookBounds, type Looked } from "../look.ts"
 import { globFilter } from "../view/view.ts"
 import {
   commitHeld,
+  lookAtHeld,
   type HeldCommit,
   type HeldCommitResult,
   type HoldAnswer,
@@ -29,11 +31,23 @@ interface CommitWork {
   readonly txRoot: string
   /** only paths that these match */
   readonly patterns?: readonly string[]
+  /** only these */
+  readonly paths?: readonly string[]
 }
 interface HoldWork {
   readonly do: "hold"
   readonly layer: ReadLayer
   readonly request: HoldRequest
+}
+interface LookWork {
+  readonly do: "look"
+  readonly layer: ReadLayer
+  readonly bounds: LookBounds
+}
+interface LookHeldWork {
+  readonly do: "look-held"
+  readonly held: Pick<HeldCommit, "at" | "digest">
+  readonly bounds: LookBounds
 }
 interface CommitHeldWork {
   readonly do: "commit-held"
@@ -50,14 +64,18 @@ interface RecoverWork {
 type RecoverAnswer =
   | { readonly ok: true; readonly found: Recovery }
   | { readonly ok: false; readonly reason: "waited" | "unknown"; readonly message: string }
-export type Work = CommitWork | HoldWork | CommitHeldWork | RecoverWork
+export type Work = CommitWork | HoldWork | LookWork | LookHeldWork | CommitHeldWork | RecoverWork
 export type Settled<W extends Work> = W extends CommitWork
   ? CommitResult
   : W extends HoldWork
     ? HoldAnswer
     : W extends RecoverWork
       ? RecoverAnswer
-      : HeldCommitResult
+      : W extends LookWork
+        ? readonly Looked[]
+        : W extends LookHeldWork
+          ? readonly Looked[] | undefined
+          : HeldCommitResult
 
 const recover = async ({ folder, txRoot }: RecoverWork, signal: AbortSignal | undefined): Promise<RecoverAnswer> => {
   try {
@@ -69,13 +87,22 @@ const recover = async ({ folder, txRoot }: RecoverWork, signal: AbortSignal | un
   }
 }
 
+const onlyOf = ({ patterns, paths }: CommitWork): { only?: (path: string) => boolean } => {
+  if (patterns !== undefined) return { only: globFilter(patterns) }
+  if (paths === undefined) return {}
+  const kept = new Set(paths)
+  return { only: (path) => kept.has(path) }
+}
+
 const work = (asked: Work, signal: AbortSignal | undefined): Promise<Settled<Work>> => {
   if (asked.do === "commit-held") return commitHeld(asked.held, asked.txRoot, { signal })
   if (asked.do === "recover") return recover(asked, signal)
+  if (asked.do === "look-held") return lookAtHeld(asked.held, asked.bounds)
   const { fd, identity, upper, since, xattrPrefix, writes } = asked.layer
   const folder = new OpenFolder(fd, identity)
+  if (asked.do === "look") return lookAtLayer(folder, upper, writes.effects, asked.bounds)
   if (asked.do === "hold") return holdLayer({ folder, upper, since, xattrPrefix, writes }, asked.request)
-  const only = asked.patterns === undefined ? {} : { only: globFilter(asked.patterns) }
+  const only = onlyOf(asked)
   const { txRoot } = asked
   return commitLayer({ workspace: folder, upper, writeSet: writes, txRoot, since, xattrPrefix, signal, ...only })
 }

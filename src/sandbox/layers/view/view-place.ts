@@ -17,7 +17,8 @@ import {
   writeFileSync,
 } from "node:fs"
 import type { Identity } from "../owner-maps.ts"
-import { MS, mount, openat2Below, openat2Beneath } from "../../../linux/syscalls.ts"
+import { openat2Below, openat2Beneath } from "../../../linux/files.ts"
+import { MS, mount } from "../../../linux/mounts.ts"
 import type { ShownEntry, ShownFolder } from "./view-plan.ts"
 
 const O_PATH = 0o10000000

@@ -9,7 +9,8 @@
  */
 import { closeSync, constants, existsSync, openSync, readdirSync } from "node:fs"
 import { dirname, basename, join } from "node:path"
-import { MNT_DETACH, openat2Beneath, umount } from "../../../linux/syscalls.ts"
+import { openat2Beneath } from "../../../linux/files.ts"
+import { MNT_DETACH, umount } from "../../../linux/mounts.ts"
 import { matches, type WorkspacePath } from "../../../manifest/values/globs.ts"
 import { isReserved } from "../../effects/names.ts"
 import { makeFile, makeFolder } from "../../exact-modes.ts"

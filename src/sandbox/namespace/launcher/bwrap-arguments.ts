@@ -1,13 +1,13 @@
 /**
- * A job → bubblewrap's arguments. Pure.
+ * A sandbox's shape → bubblewrap's arguments. Pure.
  *
- * Every namespace is named: `--unshare-all` would go on without one that the kernel refuses.
+ * Every namespace is named: `--unshare-all` would go on without one that the kernel refuses. Nothing of a job is in
+ * them: what it brings is mounted on these folders later, and shows through.
  */
-import type { Job } from "../../backend.ts"
-import type { LayerPaths } from "../../layers/call-mounts.ts"
+import type { EmptyMounts } from "../../layers/empty-mounts.ts"
 import type { Masks } from "../../proc-masks.ts"
 
-export interface SandboxPaths extends LayerPaths {
+interface SandboxPaths extends Pick<EmptyMounts, "workspace" | "home" | "tmp" | "shm" | "files"> {
   readonly root: string
   readonly blank: Blank
 }
@@ -20,18 +20,7 @@ export interface Blank {
 
 const insideUser = { uid: 1000, gid: 1000, home: "/home/tool" } as const
 
-/**
- * A terminal obeys the session it controls, and only the session's leader can take it: so the program is made one, by a
- * step inside that becomes the program. Bubblewrap itself stays out of the session, and what is typed does not signal it.
- * The step can do nothing that the program could not do by itself.
- */
-const sessionStep = "/dev/caisson-session"
-export const ownSession = {
-  program: "/usr/bin/setsid",
-  command: [sessionStep, "--ctty", "--"],
-} as const
-
-export const bwrapArguments = (job: Pick<Job, "env" | "stdio">, slot: SandboxPaths): string[] => {
+export const bwrapArguments = (slot: SandboxPaths): string[] => {
   const args = [
     "--unshare-user",
     "--unshare-pid",
@@ -51,7 +40,6 @@ export const bwrapArguments = (job: Pick<Job, "env" | "stdio">, slot: SandboxPat
     "--new-session",
     "--clearenv",
   ]
-  for (const [name, value] of Object.entries(job.env)) args.push("--setenv", name, value)
   args.push("--ro-bind", slot.root, "/")
   // bubblewrap leaves settings writable that belong to the call's own namespaces.
   args.push("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
@@ -59,12 +47,12 @@ export const bwrapArguments = (job: Pick<Job, "env" | "stdio">, slot: SandboxPat
   for (const path of masks.files) args.push("--ro-bind", file, path)
   for (const path of masks.folders) args.push("--ro-bind", folder, path)
   args.push("--dev", "/dev", "--bind", slot.shm, "/dev/shm")
-  if (job.stdio.kind === "terminal") args.push("--ro-bind", ownSession.program, sessionStep)
   args.push("--remount-ro", "/dev")
   args.push("--bind", slot.tmp, "/tmp")
   args.push("--bind", slot.home, insideUser.home)
-  args.push("--bind", slot.workspace, "/workspace")
-  if (slot.files !== undefined) args.push("--ro-bind", slot.files, "/run/caisson")
+  args.push("--ro-bind", slot.workspace, "/workspace")
+  args.push("--ro-bind", slot.files, "/run/caisson")
+  // The workspace is not there yet: whoever waits inside goes to it with its job, and keeps hold of what it covers.
   args.push("--chdir", "/workspace")
   return args
 }

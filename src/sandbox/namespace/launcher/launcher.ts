@@ -8,14 +8,15 @@
  * Assumes: started by `launch.ts` with an IPC channel.
  */
 import type { Socket as UdpSocket } from "node:dgram"
-import type { Server } from "node:net"
-import { closeOnExecFrom, prlimit, RLIMIT, SyscallError } from "../../../linux/syscalls.ts"
+import type { Server, Socket } from "node:net"
+import { SyscallError } from "../../../linux/libc.ts"
+import { closeOnExecFrom, prlimit, RLIMIT } from "../../../linux/processes.ts"
 import type { HeldCommit, HeldCommitResult } from "../../layers/held.ts"
 import { settle } from "../../layers/settling/settling.ts"
 import type { Answer, LauncherMessage, LauncherOptions, RequestMessage } from "./protocol.ts"
 import { Sandboxes } from "./sandboxes.ts"
 
-const send = (message: LauncherMessage, handle?: Server | UdpSocket): Promise<void> =>
+const send = (message: LauncherMessage, handle?: Server | Socket | UdpSocket): Promise<void> =>
   new Promise((resolve, reject) => {
     const done = (error: Error | null): void => (error === null || error === undefined ? resolve() : reject(error))
     if (handle === undefined) process.send?.(message, undefined, {}, done)
@@ -42,6 +43,10 @@ const answer = async (sandboxes: Sandboxes, message: RequestMessage): Promise<An
       return sandboxes.prepare(message.shape)
     case "run":
       return sandboxes.run(message, () => void send({ kind: "started", id: message.id }).catch(() => undefined))
+    case "glance":
+      return sandboxes.glance(message.sandbox)
+    case "reach":
+      return sandboxes.reach(message.sandbox, message.port)
     case "signal":
       sandboxes.signal(message.sandbox, message.signal)
       return { ok: true }
@@ -51,9 +56,11 @@ const answer = async (sandboxes: Sandboxes, message: RequestMessage): Promise<An
     case "keep-home":
       return sandboxes.keepHome(message.sandbox)
     case "commit":
-      return sandboxes.commit(message.sandbox)
+      return sandboxes.commit(message.sandbox, message.only)
     case "hold":
       return sandboxes.hold(message.sandbox, message.request)
+    case "look":
+      return sandboxes.look(message.sandbox, message.bounds)
     case "commit-held":
       return commitHeld(message.held, message.txRoot)
     case "cancel-held":
@@ -90,7 +97,10 @@ const main = async (): Promise<void> => {
   process.on("message", (message: RequestMessage) => {
     answer(sandboxes, message)
       .then(
-        (result) => send({ kind: "answer", id: message.id, answer: result }),
+        (result) =>
+          "connection" in result && result.connection !== undefined
+            ? send({ kind: "answer", id: message.id, answer: { ok: true } }, result.connection)
+            : send({ kind: "answer", id: message.id, answer: result }),
         (error: Error) => send({ kind: "broken", id: message.id, message: error.message }),
       )
       .catch(() => undefined)

@@ -22,8 +22,21 @@ export const LAUNCHER = {
 } as const
 
 export const PARKED = {
-  /** `parked-processes`: kept, each a shell of under a megabyte; a call that finds none waits for one of its own */
+  /** `parked-processes`: kept, each a shell of under a megabyte; what finds none waits for one of its own */
   ready: 2,
-  /** `sandboxes`: a prepared sandbox that is not started within this no longer holds up the making of the next parked process */
+  /** `sandboxes`: a prepared sandbox that is not started within this no longer holds up the making of the next ones */
   refillMs: 50,
+} as const
+
+export const READY = {
+  /** `ready-sandboxes`: that wait for calls of one shape, each three processes of a few megabytes together; more calls at once make their own */
+  perShape: 4,
+  /** the same, of all shapes; one more takes the place of one whose shape was not asked for the longest */
+  total: 12,
+  /** the same: made at once beside calls; the others are made after them */
+  making: 1,
+  /** the same: calls of the last so many milliseconds are taken to come again */
+  coverMs: 250,
+  /** the same: a shape that no call asked for within this keeps none */
+  idleMs: 60_000,
 } as const

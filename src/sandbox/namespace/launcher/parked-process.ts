@@ -1,13 +1,18 @@
 /**
- * A parked process: one parked process, already in its own network namespace and control group, waiting for a call.
+ * A parked process, already in its own network namespace and control group, waiting to become a sandbox.
  *
- * Guarantees: a parked process is used once; it becomes bubblewrap by `exec` when a call takes it, so what was prepared
- * holds for the sandbox; it dies with the launcher. It holds nothing of any call.
+ * Guarantees: a parked process is used once; it becomes bubblewrap by `exec`, so what was prepared holds for the sandbox;
+ * it dies with the launcher. It holds nothing of any call. That it ended is heard of by the end of the stream that it
+ * keeps for bubblewrap's own account, and it is reaped then.
  */
-import { type ChildProcess, spawn } from "node:child_process"
 import { closeSync, fchownSync } from "node:fs"
-import type { Readable, Writable } from "node:stream"
-import { makePipe } from "../../../linux/syscalls.ts"
+import { Socket } from "node:net"
+import type { Duplex, Writable } from "node:stream"
+import { finished } from "node:stream/promises"
+import { setTimeout as delay } from "node:timers/promises"
+import { socketPair } from "../../../linux/sockets.ts"
+import { spawnProgram } from "../../../linux/spawn.ts"
+import { makePipe, reap, type Reaped } from "../../../linux/processes.ts"
 import type { Identity } from "../../layers/overlay.ts"
 import type { Group, Groups } from "../../process/cgroup.ts"
 import { createNetwork, type NetworkNamespace } from "../../network/netns.ts"
@@ -15,6 +20,9 @@ import type { StreamRole } from "./protocol.ts"
 
 /** Descriptors of the parked shell; the same numbers stay with bubblewrap. A shell can name those up to 9. */
 export const descriptor = {
+  script: 0,
+  stdout: 1,
+  stderr: 2,
   /** 3 and 4 are the program's own where it asked for them */
   toTool: 3,
   fromTool: 4,
@@ -23,10 +31,22 @@ export const descriptor = {
   status: 7,
   block: 8,
   filter: 9,
+  /** above what a shell can name: they pass through it */
+  interpreter: 10,
+  door: 11,
 } as const
+const channels = ["script", "arguments", "status", "block", "filter", "door"] as const
+type Channel = (typeof channels)[number]
+
+/** What bubblewrap writes of itself: two short lines. */
+const STATUS_CHARS = 4096
+
+export interface ProcessEnd {
+  readonly code: number | null
+  readonly signal: number | null
+}
 
 export interface ParkedProcess {
-  readonly process: ChildProcess
   readonly pid: number
   readonly script: Writable
   /** our descriptors of the host's ends of the program's streams, until the host has them */
@@ -34,12 +54,18 @@ export interface ParkedProcess {
   /** The host has opened what it wants: what is kept here would keep its program's input from ending. */
   closeStreams(): void
   readonly arguments: Writable
-  readonly status: Readable
+  /** `changed` is called with all that bubblewrap wrote of itself so far, whenever there is more */
+  watchStatus(changed: (text: string) => void): void
   readonly block: Writable
   readonly filter: Writable
+  /** to and from the process that waits inside, once there is one */
+  readonly door: Duplex
   readonly network: NetworkNamespace
   readonly group: Group | undefined
-  readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
+  alive(): boolean
+  kill(): void
+  /** it ended, and all that it wrote of itself was read */
+  readonly exited: Promise<ProcessEnd>
   dispose(): void
 }
 
@@ -48,6 +74,8 @@ interface ParkOptions {
   readonly groups: Groups
   readonly homeNetwork: number
   readonly identity: Identity | undefined
+  /** descriptor of the interpreter that waits inside */
+  readonly interpreter: number
 }
 
 interface Stream {
@@ -57,87 +85,128 @@ interface Stream {
 const roles = ["stdin", "stdout", "stderr", "toTool", "fromTool"] as const satisfies readonly StreamRole[]
 
 /**
- * One of the tool's streams as a real pipe: unlike the socket pairs that Node makes, it can be opened again as
- * /dev/stdin, /dev/stdout or /dev/stderr, which it is owned by the sandbox's user for.
+ * One of the tool's streams as a real pipe: unlike a pair of sockets it can be opened again as /dev/stdin, /dev/stdout or
+ * /dev/stderr, which it is owned by the sandbox's user for.
  */
 const openStream = (toolReads: boolean, identity: Identity | undefined): Stream => {
   const { read, write } = makePipe()
   if (identity !== undefined) fchownSync(read, identity.uid, identity.gid)
   return toolReads ? { inside: read, outside: write } : { inside: write, outside: read }
 }
+const openChannel = (): Stream => {
+  const [outside, inside] = socketPair()
+  return { inside, outside }
+}
+
+const commandFor = (identity: Identity | undefined): [string, ...string[]] => {
+  const shell = ["/bin/sh", "-s"] as const
+  if (identity === undefined) return [...shell]
+  const { uid, gid } = identity
+  return ["/usr/bin/setpriv", `--reuid=${uid}`, `--regid=${gid}`, "--clear-groups", "--", ...shell]
+}
+
+/** Its descriptors close a moment before it can be reaped. */
+const reaped = async (pid: number): Promise<Reaped> => {
+  for (let tries = 0; ; tries += 1) {
+    const end = reap(pid)
+    if (end !== undefined) return end
+    await (tries < 20 ? new Promise((resolve) => setImmediate(resolve)) : delay(1))
+  }
+}
+const endOf = ({ status }: Reaped): ProcessEnd => {
+  const signal = (status ?? 0) & 0x7f
+  if (status === undefined) return { code: null, signal: null }
+  return signal === 0 ? { code: (status >> 8) & 0xff, signal: null } : { code: null, signal }
+}
 
 export const parkProcess = async (options: ParkOptions): Promise<ParkedProcess> => {
   const group = options.groups.version === "none" ? undefined : options.groups.create(options.name)
-  const opened = new Map<StreamRole, Stream>()
+  const opened = new Map<StreamRole | Channel, Stream>()
+  const outside = (role: StreamRole | Channel): number => (opened.get(role) as Stream).outside
+  const sockets = new Map<Channel, Socket>()
   let held = true
   const closeStreams = (): void => {
-    if (held) for (const { outside } of opened.values()) closeSync(outside)
+    if (held) for (const role of roles) if (opened.has(role)) closeSync(outside(role))
     held = false
+  }
+  const closeChannels = (): void => {
+    for (const channel of channels) {
+      if (sockets.has(channel)) sockets.get(channel)?.destroy()
+      else if (opened.has(channel)) closeSync(outside(channel))
+    }
   }
   try {
     for (const role of roles) opened.set(role, openStream(role === "stdin" || role === "toTool", options.identity))
-    const inside = (role: StreamRole): number => (opened.get(role) as Stream).inside
-    const { child, network } = createNetwork(options.homeNetwork, (made) => ({
-      network: made,
-      child: spawn("/bin/sh", ["-s"], {
-        cwd: "/",
-        env: {},
-        stdio: [
-          "pipe",
-          inside("stdout"),
-          inside("stderr"),
-          inside("toTool"),
-          inside("fromTool"),
-          inside("stdin"),
-          "pipe",
-          "pipe",
-          "pipe",
-          "pipe",
-        ],
-        ...(options.identity ?? {}),
-      }),
-    }))
-    const exited = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve, reject) => {
-      child.once("error", reject)
-      child.once("exit", (code, signal) => resolve({ code, signal }))
+    for (const channel of channels) opened.set(channel, openChannel())
+    const inside = Object.keys(descriptor).map((name) =>
+      name === "interpreter" ? options.interpreter : (opened.get(name as StreamRole | Channel) as Stream).inside,
+    )
+    const { pid, network } = createNetwork(options.homeNetwork, (made) => {
+      try {
+        return { network: made, pid: spawnProgram(commandFor(options.identity), inside) }
+      } catch (error) {
+        made.close()
+        throw error
+      }
     })
-    exited.catch(() => undefined)
-    // A sandbox that ends early closes its pipes; writing to them is then of no consequence.
-    for (const stream of child.stdio) stream?.on("error", () => undefined)
-    if (child.pid === undefined) {
-      network.close()
-      await exited
-      throw new Error("the sandbox process could not be started")
+    for (const channel of channels) {
+      const socket = new Socket({ fd: outside(channel), readable: true, writable: true })
+      // A sandbox that ends early closes its pipes; writing to them is then of no consequence.
+      socket.on("error", () => undefined)
+      sockets.set(channel, socket)
     }
-    const pipe = (index: number): unknown => (child.stdio as readonly unknown[])[index]
+    const channel = (name: Channel): Socket => sockets.get(name) as Socket
+    let text = ""
+    let changed: (text: string) => void = () => undefined
+    const status = channel("status").setEncoding("utf8")
+    status.on("data", (chunk: string) => {
+      text = (text + chunk).slice(0, STATUS_CHARS)
+      changed(text)
+    })
+    let ended = false
+    const exited = finished(status, { writable: false })
+      .catch(() => undefined)
+      .then(async () => {
+        const end = endOf(await reaped(pid))
+        ended = true
+        return end
+      })
+    const kill = (): void => {
+      if (!ended) process.kill(pid, "SIGKILL")
+    }
     let disposed = false
     const parkedProcess: ParkedProcess = {
-      process: child,
-      pid: child.pid,
-      script: pipe(0) as Writable,
-      streams: Object.fromEntries(
-        Array.from(opened, ([role, { outside }]) => [role, outside]),
-      ) as ParkedProcess["streams"],
+      pid,
+      script: channel("script"),
+      streams: Object.fromEntries(roles.map((role) => [role, outside(role)])) as ParkedProcess["streams"],
       closeStreams,
-      arguments: pipe(descriptor.arguments) as Writable,
-      status: pipe(descriptor.status) as Readable,
-      block: pipe(descriptor.block) as Writable,
-      filter: pipe(descriptor.filter) as Writable,
+      arguments: channel("arguments"),
+      watchStatus(listener) {
+        changed = listener
+        if (text !== "") listener(text)
+      },
+      block: channel("block"),
+      filter: channel("filter"),
+      door: channel("door"),
       network,
       group,
+      alive: () => !ended,
+      kill,
       exited,
       dispose() {
         if (disposed) return
         disposed = true
-        if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL")
-        for (const stream of child.stdio) stream?.destroy()
+        kill()
         closeStreams()
         network.close()
-        void exited.catch(() => undefined).then(() => group?.remove())
+        void exited.then(() => {
+          closeChannels()
+          group?.remove()
+        })
       },
     }
     try {
-      await group?.join(child.pid)
+      await group?.join(pid)
     } catch (error) {
       parkedProcess.dispose()
       throw error
@@ -146,6 +215,7 @@ export const parkProcess = async (options: ParkOptions): Promise<ParkedProcess> 
   } catch (error) {
     group?.remove()
     closeStreams()
+    if (sockets.size === 0) closeChannels()
     throw error
   } finally {
     for (const { inside } of opened.values()) closeSync(inside)

@@ -27,6 +27,8 @@ export interface OfferedProcess extends Disposable {
 export interface ParkedProcessesOptions {
   readonly groups: Groups
   readonly homeNetwork: number
+  /** descriptor of the interpreter that waits inside */
+  readonly interpreter: number
   readonly users: Users | undefined
   readonly handOver: HandOver
   /** a parked process that the host has handles of is gone, and no call got it */
@@ -54,8 +56,7 @@ export class ParkedProcesses {
       const ready = this.#parked.shift()
       const offered = ready === undefined ? await this.#make(listeners) : await ready
       if (offered === undefined) continue
-      const { exitCode, signalCode } = offered.parkedProcess.process
-      if (exitCode !== null || signalCode !== null) {
+      if (!offered.parkedProcess.alive()) {
         this.#drop(offered)
         if (ready === undefined) throw new Error("the sandbox process ended before it was given anything to do")
         continue
@@ -78,11 +79,12 @@ export class ParkedProcesses {
   async #make(listeners: readonly ListenerRole[]): Promise<OfferedProcess> {
     this.#serial += 1
     const number = this.#serial
-    const { groups, homeNetwork, users, handOver } = this.#options
+    const { groups, homeNetwork, interpreter, users, handOver } = this.#options
     const lease = users?.take()
     let parkedProcess: ParkedProcess
     try {
-      parkedProcess = await parkProcess({ name: `s${number}`, groups, homeNetwork, identity: lease?.identity })
+      const identity = lease?.identity
+      parkedProcess = await parkProcess({ name: `s${number}`, groups, homeNetwork, interpreter, identity })
     } catch (error) {
       lease?.release()
       throw error

@@ -3,9 +3,10 @@
  *
  * Assumes: the calling process is the launcher, in its own mount namespace.
  */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { MS, mount } from "../../../linux/syscalls.ts"
+import { fileURLToPath } from "node:url"
+import { MS, mount } from "../../../linux/mounts.ts"
 import { inotifyShare, Users } from "../../identities.ts"
 import { OwnerMaps } from "../../layers/overlay.ts"
 import { provePlace } from "../../layers/prove-place.ts"
@@ -28,7 +29,29 @@ export interface Premises {
   readonly owners: OwnerMaps
   /** compiled system-call filters */
   readonly filters: { readonly withChildren: Uint8Array; readonly withoutChildren: Uint8Array }
+  /** what waits inside a sandbox for its job */
+  readonly waiter: Waiter
   readonly facts: LauncherFacts
+}
+
+export const interpreterPath = "/usr/bin/perl"
+interface Waiter {
+  /** descriptor of its interpreter */
+  readonly interpreter: number
+  readonly text: string
+  /** numbers of setsid and prlimit64 on this machine */
+  readonly calls: readonly number[]
+}
+const openWaiter = (): Waiter => {
+  const names = ["../../../runner/wait.pl", "../../../../src/runner/wait.pl"]
+  const file = names.map((name) => fileURLToPath(new URL(name, import.meta.url))).find((path) => existsSync(path))
+  if (file === undefined) throw new Error("runner/wait.pl is not in this installation")
+  const lines = readFileSync(file, "utf8").split("\n")
+  return {
+    interpreter: openSync(interpreterPath, "r"),
+    text: lines.filter((line) => !line.startsWith("#")).join("\n"),
+    calls: process.arch === "arm64" ? [157, 261] : [112, 302],
+  }
 }
 
 /** The limits of this launcher's own user namespace, which hold for every sandbox together. */
@@ -74,6 +97,7 @@ export const openPremises = (options: LauncherOptions): Premises => {
     blank: openBlank(base),
     groups,
     owners: new OwnerMaps(),
+    waiter: openWaiter(),
     filters: { withChildren: filter(true), withoutChildren: filter(false) },
     facts: {
       privileged,

@@ -5,12 +5,25 @@
  * an id and get exactly one answer; `run` is told to have started before that. Listeners travel as handles in messages
  * of their own, before the answer that they belong to; the program's streams are named by descriptor, and opened there.
  */
-import type { CommitResult, Denial, Ending, ExitedSandbox, Job, SandboxShape } from "../../backend.ts"
+import type { Socket } from "node:net"
+import type {
+  CommitResult,
+  Denial,
+  Ending,
+  Exchanged,
+  ExitedSandbox,
+  Glance,
+  HomeAfter,
+  Job,
+  SandboxShape,
+  Unavailable,
+} from "../../backend.ts"
 import type { WriteSet } from "../../effects/types.ts"
 import type { FolderIdentity } from "../../folder.ts"
 import type { UserBlock } from "../../identities.ts"
 import type { LayerTransactions } from "../../layers/call-layers.ts"
 import type { HeldCommit, HeldCommitResult, HoldAnswer, HoldRequest } from "../../layers/held.ts"
+import type { LookBounds, Looked } from "../../layers/look.ts"
 import type { LayerPlace } from "../../layers/store.ts"
 import type { ListenerRole } from "../../network/listeners.ts"
 
@@ -30,12 +43,16 @@ export type Request =
       /** path of the terminal's end that the program gets */
       readonly terminal?: string
     }
+  | { readonly op: "glance"; readonly sandbox: number }
+  /** a connection to what its program listens with */
+  | { readonly op: "reach"; readonly sandbox: number; readonly port: number }
   | { readonly op: "signal"; readonly sandbox: number; readonly signal: NodeJS.Signals }
   /** ends a run, or a commit's wait for another commit */
   | { readonly op: "stop"; readonly sandbox: number; readonly ending: Ending }
   | { readonly op: "keep-home"; readonly sandbox: number }
-  | { readonly op: "commit"; readonly sandbox: number }
+  | { readonly op: "commit"; readonly sandbox: number; readonly only?: readonly string[] }
   | { readonly op: "hold"; readonly sandbox: number; readonly request: HoldRequest }
+  | { readonly op: "look"; readonly sandbox: number; readonly bounds: LookBounds }
   | { readonly op: "commit-held"; readonly held: HeldCommit; readonly txRoot: string }
   /** ends the wait of the held commit of that name for another commit */
   | { readonly op: "cancel-held"; readonly name: string }
@@ -47,6 +64,7 @@ export interface Refusal {
   readonly control: string
   readonly message: string
   readonly fix: string
+  readonly file?: NonNullable<Unavailable["file"]>
 }
 export interface PrepareAnswer {
   readonly ok: true
@@ -64,12 +82,29 @@ export interface RunAnswer {
   /** absent: its processes were not seen to end, and what they wrote is not used */
   readonly writes?: WriteSet
   readonly home?: WriteSet
+  readonly homeAfter?: HomeAfter
+  readonly exchanged?: Exchanged
+}
+export interface GlanceAnswer extends Glance {
+  readonly ok: true
+}
+/** The connection travels as a handle with the answer; without one nobody listened there. */
+export interface ReachAnswer {
+  readonly ok: true
+  readonly connection?: Socket
+}
+export interface LookAnswer {
+  readonly ok: true
+  readonly looked: readonly Looked[]
 }
 export type Answer =
+  | ReachAnswer
   | PrepareAnswer
   | RunAnswer
+  | GlanceAnswer
   | CommitResult
   | HoldAnswer
+  | LookAnswer
   | HeldCommitResult
   | Refusal
   | { readonly ok: true }

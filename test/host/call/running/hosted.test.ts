@@ -8,6 +8,7 @@ import type { Failure, Success } from "../../../../src/host/failure.ts"
 import { egressBudgets } from "../../../../src/host/limits.ts"
 import type { EventBody } from "../../../../src/host/events.ts"
 import type { Denial } from "../../../../src/sandbox/backend.ts"
+import { Secret } from "../../../../src/host/secrets/secret.ts"
 import { echo, startUpstream, until } from "../../../egress-proxy/harness.ts"
 import { egress, type Place, sealedOf, value, worldOf } from "../values.ts"
 
@@ -22,10 +23,11 @@ interface Scene {
   readonly wallMs?: number
   readonly cancel?: AbortController
   readonly earlier?: readonly Denial[]
+  readonly secret?: string
 }
 const good: Success = { ok: true, value: "done", notes: [] }
 
-const run = async ({ act, port, wallMs = 30_000, cancel = new AbortController(), earlier = [] }: Scene) => {
+const run = async ({ act, port, wallMs = 30_000, cancel = new AbortController(), earlier = [], secret }: Scene) => {
   const place = worldOf({ core: { egressProxy: serveEgress } })
   made.push(place)
   const told: EventBody[] = []
@@ -47,6 +49,9 @@ const run = async ({ act, port, wallMs = 30_000, cancel = new AbortController(),
       ...sealed,
       profile: { ...hosted, network: port === undefined ? "none" : { proxyPort: 1, transparentPorts: [], dns: true } },
       ...(port === undefined ? {} : { egress: policy }),
+      ...(secret === undefined
+        ? {}
+        : { secrets: [{ name: "KEY", slug: "key", bound: true, grantedBy: "scope", value: new Secret(secret) }] }),
       command,
       signal: cancel.signal,
       tell: (event) => told.push(event),
@@ -73,6 +78,15 @@ describe("a call without a program", () => {
     expect(await exited.hold({ at: "/nowhere", bytes: 1 })).toMatchObject({ ok: false })
   })
 
+  it("tells no secret of its call, whatever a service sends back of it", async () => {
+    const act = async (desk: Desk): Promise<Success> => {
+      desk.tell({ type: "progress", value: { message: "you are bearer-1234" } })
+      return { ...good, value: "bearer-1234" }
+    }
+    const { outcome, told } = await run({ act, secret: "bearer-1234" })
+    expect(outcome).toMatchObject({ value: "******" })
+    expect(told).toEqual([{ type: "progress", value: { message: "you are ******" } }])
+  })
   it("reaches what is declared, and that is counted", async () => {
     await using upstream = await startUpstream(echo)
     const { outcome, reached, denied } = await run({

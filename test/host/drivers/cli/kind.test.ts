@@ -20,6 +20,7 @@ const callOf = (
     binding,
     input: { text: "s3cret words" },
     context: {},
+    operation: "o",
     program: programOf(),
     ...change,
   }

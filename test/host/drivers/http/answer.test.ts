@@ -69,6 +69,20 @@ describe("a status", () => {
     expect(again.outcome).toMatchObject({ ok: false, retryable: true })
   })
 
+  it("that leads on to a place which refuses leaves a change in doubt: the first place was asked", async () => {
+    await using service = await serve((request, response) =>
+      request.url === "/x"
+        ? response.writeHead(303, { location: "/done" }).end()
+        : response.writeHead(request.method === "GET" ? 503 : 500).end(),
+    )
+    const tool = { mutates: [{ class: "network", scope: "*", text: "network:*" }] }
+    const { outcome } = await ask({ port: service.port, http: "endpoint: /x", tool })
+    expect(outcome).toMatchObject({ ok: false, retryable: false, details: { status: 503, commit: "unknown" } })
+    const refused = await ask({ port: service.port, http: "endpoint: /done, method: GET", tool })
+    expect(refused.outcome).toMatchObject({ ok: false, retryable: true, details: { status: 503 } })
+    expect(refused.outcome).not.toMatchObject({ details: { commit: "unknown" } })
+  })
+
   it("that the driver takes for an expired login is one, whatever it is", async () => {
     await using service = await serve((_, response) => response.writeHead(200, { "x-auth": "gone" }).end("{}"))
     const more = 'auth: { state: { env: [KEY] }, expiry: { detect: "header:X-Auth:gone" } }'

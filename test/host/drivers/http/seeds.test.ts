@@ -8,7 +8,7 @@ import type { KindCall } from "../../../../src/host/drivers/kind.ts"
 import { buildCatalogue } from "../../../../src/manifest/read/catalogue.ts"
 import type { JsonObject, ManifestMode } from "../../../../src/manifest/types.ts"
 import { asDriver, asTool, errors, load } from "../../../manifest/from-text.ts"
-import { json, serve, noFiles } from "./world.ts"
+import { json, serve, noFiles, unpaced } from "./world.ts"
 
 const roots = getCACertificates("default")
 afterEach(() => setDefaultCACertificates(roots))
@@ -68,7 +68,7 @@ const callOf = (front: string, mode: ManifestMode, input: JsonObject): KindCall 
   if (implementation === undefined) throw new Error("no entry")
   const { binding, diagnostics } = httpKind.bind(contract, 0, made, implementation)
   expect(diagnostics).toEqual([])
-  return { tool: made, driver: { key: "openai-images-http@1", contract }, binding, input, context: {} }
+  return { tool: made, driver: { key: "openai-images-http@1", contract }, binding, input, context: {}, operation: "o" }
 }
 
 const act = async (call: KindCall, port: number) => {
@@ -86,6 +86,7 @@ const act = async (call: KindCall, port: number) => {
     review: () => Promise.reject(new Error("nothing here is reviewed")),
     secret: async (name) => (name === "OPENAI_API_KEY" ? "sk-test-1234" : undefined),
     layer: noFiles,
+    pace: unpaced,
     outlet: { connect: (to) => proxy.dial(to) },
   })
 }

@@ -1,10 +1,12 @@
 /** A real HTTP service on loopback, an http driver for it, and a desk whose outlet is a real proxy. */
+import { randomUUID } from "node:crypto"
 import { once } from "node:events"
 import { createServer, type IncomingMessage, type RequestListener } from "node:http"
 import { createServer as createSecureServer } from "node:https"
 import type { AddressInfo, Server } from "node:net"
 import { createEgressProxy, type EgressProxyOptions } from "../../../../src/egress-proxy/index.ts"
 import type { EventBody } from "../../../../src/host/events.ts"
+import { notInvited } from "../../../../src/host/call/judging/second-run.ts"
 import type { Failure, Success } from "../../../../src/host/failure.ts"
 import type { Desk, KindCall } from "../../../../src/host/drivers/kind.ts"
 import { httpKind } from "../../../../src/host/drivers/http/kind.ts"
@@ -104,7 +106,14 @@ export const callOf = (asked: Asked): { call: KindCall; rules: readonly string[]
   const [implementation] = contract.implements
   if (implementation === undefined) throw new Error("no entry")
   const { binding, diagnostics } = httpKind.bind(contract, 0, tool, implementation)
-  const call = { tool, driver: { key: "h-one@1", contract }, binding, input: asked.input ?? {}, context: {} }
+  const call = {
+    tool,
+    driver: { key: "h-one@1", contract },
+    binding,
+    input: asked.input ?? {},
+    context: {},
+    operation: randomUUID(),
+  }
   return { call, rules: diagnostics.filter(({ severity }) => severity === "error").map(({ rule }) => rule) }
 }
 
@@ -117,6 +126,8 @@ interface Told {
 }
 
 const noFile = async () => ({ ok: false, fault: "hidden" }) as const
+/** As fast as one likes. */
+export const unpaced: Desk["pace"] = { turn: async () => undefined, leaveAlone: async () => undefined }
 export const noFiles: Desk["layer"] = { read: noFile, stat: noFile, list: noFile, write: noFile }
 
 /** One attempt, as the host would make it. */
@@ -144,8 +155,9 @@ export const ask = async (asked: Asked): Promise<Told> => {
     secret: async (name) => asked.secrets?.[name],
     outlet: { connect: (to) => proxy.dial(to) },
     layer: noFiles,
+    pace: unpaced,
   }
-  const outcome = await made.value.act(desk)
+  const outcome = notInvited({ tool: call.tool, command: made.value }, await made.value.act(desk))
   const denied = proxy.denials().map(({ reason, target }) => `${reason} ${target}`)
   return { outcome, events, facts, denied, shown: made.value.shown }
 }

@@ -23,6 +23,7 @@ const callOf = (contract: DriverContract, tool = toolOf({ id: "t.one" })) => {
       binding,
       input: { text: "x" },
       context: {},
+      operation: "o",
       program: programOf(),
     },
   }
@@ -84,9 +85,9 @@ describe("the mcp kind", () => {
     })
   })
   it("names what has to be installed", () => {
-    expect(mcpKind.packages?.(driver('kind: npm, package: "@a/b@1.2.3"'))).toEqual([
+    expect(mcpKind.packages?.(driver('kind: npm, package: "@a/b@1.2.3"'), { prefer: "system" })).toEqual([
       { source: "npm", packages: [{ name: "@a/b", version: "1.2.3" }] },
     ])
-    expect(mcpKind.packages?.(driver("kind: docker, image: 'a/b:1'"))).toEqual([])
+    expect(mcpKind.packages?.(driver("kind: docker, image: 'a/b:1'"), { prefer: "system" })).toEqual([])
   })
 })

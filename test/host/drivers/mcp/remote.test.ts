@@ -1,4 +1,5 @@
 /** Servers that run elsewhere, over real TLS and a real proxy: streamable HTTP and the older sse. */
+import { notInvited } from "../../../../src/host/call/judging/second-run.ts"
 import type { ServerResponse } from "node:http"
 import { getCACertificates, setDefaultCACertificates } from "node:tls"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -11,7 +12,7 @@ import { mcpKind } from "../../../../src/host/drivers/mcp/kind.ts"
 import type { JsonObject } from "../../../../src/manifest/types.ts"
 import { asDriver, load } from "../../../manifest/from-text.ts"
 import { toolOf } from "../../call/values.ts"
-import { noFiles, type Service, serve } from "../http/world.ts"
+import { noFiles, type Service, serve, unpaced } from "../http/world.ts"
 
 const roots = getCACertificates("default")
 const authority = createCallAuthority({ names: ["mcp.test"] })
@@ -39,7 +40,7 @@ const streamable = (call: Reply, tls = { key: String(key), cert: String(cert) },
   const answer = (response: ServerResponse): void => {
     left -= 1
     if (left >= 0) return void response.destroy()
-    const message = JSON.parse(made?.bodies.at(-1) ?? "{}") as Message
+    const message = JSON.parse(made?.bodies.at(-1) || "{}") as Message
     const cached = { ttlMs: 0, cacheScope: "private" }
     if (message.method === "server/discover")
       return send(response, message.id, { supportedVersions: ["2026-07-28"], capabilities: { tools: {} }, ...cached })
@@ -81,7 +82,8 @@ const ask = async ({
   )
   const tool = toolOf({ id: "t.one", inputs: { type: "object" }, outputs: { type: "string" }, ...changes })
   const { binding } = mcpKind.bind(driver, 0, tool, driver.implements[0] as never)
-  const made = mcpKind.command({ tool, driver: { key: "far@1", contract: driver }, binding, input: {}, context: {} })
+  const of = { tool, driver: { key: "far@1", contract: driver }, binding, input: {}, context: {}, operation: "o" }
+  const made = mcpKind.command(of)
   if (!made.ok || made.value.run !== "hosted") throw new Error("not hosted")
   await using proxy = await createEgressProxy({
     egress: egress ?? ["mcp.test"],
@@ -96,9 +98,10 @@ const ask = async ({
     review: review ?? (async () => ({ ok: true, value: { digest: "sha256:0", first: false } })),
     secret: async () => undefined,
     layer: noFiles,
+    pace: unpaced,
     outlet: { connect: (to) => proxy.dial(to) },
   }
-  const outcome = await made.value.act(desk)
+  const outcome = notInvited({ tool, command: made.value }, await made.value.act(desk))
   return { outcome, events, denied: proxy.denials().map(({ reason, target }) => `${reason} ${target}`) }
 }
 
@@ -180,6 +183,14 @@ describe("a server over streamable HTTP", () => {
       (_, response) => void response.writeHead(502).end(),
       { ok: false, code: "upstream_error", retryable: false, details: { commit: "unknown", status: 502 } },
     ],
+    [
+      "throws while it does it",
+      ({ id }, response) => {
+        response.writeHead(200, { "content-type": "application/json" })
+        response.end(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message: "half done" } }))
+      },
+      { ok: false, code: "upstream_error", retryable: false, details: { commit: "unknown", rpc_code: -32603 } },
+    ],
   ])(
     "that %s when it was asked to change something has perhaps done it, and is not to be asked again",
     async (_, answer, expected) => {
@@ -200,6 +211,43 @@ describe("a server over streamable HTTP", () => {
     expect((await ask({ ...service, changes })).outcome).not.toMatchObject({ details: { commit: "unknown" } })
     const { outcome } = await ask({ ...service, changes, egress: ["elsewhere.test"] })
     expect(outcome).not.toMatchObject({ details: { commit: "unknown" } })
+  })
+  it("that answers with what is nested too deeply to be read is left, and has perhaps done it", async () => {
+    const deep = `${"[".repeat(5_000)}${"]".repeat(5_000)}`
+    await using service = await streamable(({ id }, response) => {
+      const text = JSON.stringify({
+        jsonrpc: "2.0",
+        id,
+        result: { resultType: "complete", content: [], structuredContent: { at: 0 } },
+      })
+      response.writeHead(200, { "content-type": "application/json" }).end(text.replace('"at":0', `"at":${deep}`))
+    })
+    const changes = {
+      mutates: [{ class: "external", scope: "orders" }] as never,
+      idempotent: false,
+      outputs: { type: "object" },
+    }
+    const { outcome } = await ask({ ...service, changes })
+    expect(outcome).toMatchObject({ ok: false, code: "limit_exceeded", details: { limit: "mcp", commit: "unknown" } })
+  })
+  it("that answers with another place to look at has perhaps done it", async () => {
+    await using service = await streamable((_, response) => void response.writeHead(303, { location: "/done" }).end())
+    const changes = { mutates: [{ class: "external", scope: "orders" }] as never, idempotent: false }
+    expect((await ask({ ...service, changes })).outcome).toMatchObject({ details: { commit: "unknown", status: 303 } })
+  })
+  it("that took the call, and wants a login for the rest of its answer, has perhaps done it", async () => {
+    let asked: string | undefined
+    await using service = await streamable((message, response) => {
+      if (message.method === undefined || asked !== undefined) return void response.writeHead(401).end()
+      asked = message.method
+      response.writeHead(200, { "content-type": "text/event-stream" })
+      response.end("id: 1\nretry: 10\ndata:\n\n")
+    })
+    const changes = { mutates: [{ class: "external", scope: "orders" }] as never, idempotent: false }
+    const { outcome } = await ask({ ...service, changes, more: "connection_options: { timeout_ms: 2000 }\n" })
+    expect(service.requests.map(({ method }) => method)).toContain("GET")
+    expect(outcome).toMatchObject({ ok: false, retryable: false, details: { commit: "unknown" } })
+    expect(outcome).not.toMatchObject({ code: "auth_required" })
   })
   it("that breaks off is told, and a call that nobody waits for is over", async () => {
     await using broken = await streamable((_message, response) => response.destroy())
@@ -265,6 +313,7 @@ describe("the client's way out", () => {
     review: () => Promise.reject(new Error("nothing here is reviewed")),
     secret: async () => undefined,
     layer: noFiles,
+    pace: unpaced,
     outlet: { connect },
   })
   it.each(["https://elsewhere.test/mcp", "http://mcp.test/mcp", "https://mcp.test:8443/mcp"])(
@@ -295,7 +344,7 @@ describe("the client's way out", () => {
     const way = outletFetch(
       desk((to) => proxy.dial(to)),
       new URL("https://mcp.test/mcp"),
-      1_000,
+      { most: 1_000 },
     )
     const text = async (): Promise<string> => (await way.fetch("https://mcp.test/mcp")).text()
     expect(await text()).toHaveLength(600)

@@ -2,6 +2,7 @@
 import { once } from "node:events"
 import { PassThrough } from "node:stream"
 import { describe, expect, it } from "vitest"
+import type { CallTool, ToolAnswer } from "../../../../src/host/drivers/kind.ts"
 import { encodeFrame, FrameReader } from "../../../../src/host/drivers/runner/frames.ts"
 import { RUNNER } from "../../../../src/host/drivers/runner/limits.ts"
 import type { RunnerRequest } from "../../../../src/host/drivers/runner/request.ts"
@@ -10,12 +11,12 @@ import type { JsonObject, JsonValue } from "../../../../src/manifest/types.ts"
 
 const request: RunnerRequest = { do: "call", module: { path: "/x" }, ref: ["f"], args: [] }
 
-const open = (cancel = new AbortController()) => {
+const open = (cancel = new AbortController(), callTool?: CallTool) => {
   const toTool = new PassThrough()
   const fromTool = new PassThrough()
   const events: JsonValue[] = []
   const answer = talk({
-    session: { pipes: { toTool, fromTool }, signal: cancel.signal },
+    session: { pipes: { toTool, fromTool }, signal: cancel.signal, ...(callTool === undefined ? {} : { callTool }) },
     request,
     onEvent: (value) => events.push(value),
   })
@@ -133,5 +134,89 @@ describe("the talk with a shim", () => {
     })
     expect(answer).toMatchObject({ ok: false, kind: "limit" })
     expect(streams.toTool.readableLength).toBe(0)
+  })
+})
+
+describe("what a shim asks of other tools", () => {
+  /** Asks that are answered when the test says so. */
+  const asking = () => {
+    const asks: { tool: JsonValue; signal: AbortSignal; answer: (answer: ToolAnswer) => void }[] = []
+    const callTool: CallTool = ({ tool }, signal) => new Promise((answer) => void asks.push({ tool, signal, answer }))
+    return { asks, ...open(undefined, callTool) }
+  }
+  const settle = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+
+  it("is done one after the other, each answered under its own number", async () => {
+    const { asks, say, toTool, answer } = asking()
+    say({ type: "call", id: 7, tool: "a", input: {} })
+    say({ type: "call", id: 8, tool: "b", input: {} })
+    await settle()
+    expect(asks.map(({ tool }) => tool)).toEqual(["a"])
+    asks[0]?.answer({ ok: true, value: [1] })
+    await settle()
+    const frame = toTool.read() as Buffer
+    expect(JSON.parse(frame.subarray(4).toString())).toEqual({ do: "answer", id: 7, ok: true, value: [1] })
+    await settle()
+    expect(asks.map(({ tool }) => tool)).toEqual(["a", "b"])
+    say({ type: "result", value: 1 })
+    expect(await answer).toMatchObject({ ok: true })
+  })
+
+  it("is cancelled once the answer is there, and what is asked after it is not heard", async () => {
+    const { asks, say, toTool, answer } = asking()
+    say({ type: "call", id: 1, tool: "a", input: {} })
+    say({ type: "call", id: 2, tool: "b", input: {} })
+    await settle()
+    say({ type: "result", value: 1 })
+    say({ type: "call", id: 3, tool: "c", input: {} })
+    expect(await answer).toMatchObject({ ok: true, value: 1 })
+    expect(asks[0]?.signal.aborted).toBe(true)
+    asks[0]?.answer({ ok: true, value: "late" })
+    await settle()
+    expect(asks).toHaveLength(1)
+    expect(toTool.read()).toBeNull()
+  })
+
+  it("is done no further for a tool that does not read: it is owed one answer", async () => {
+    const { asks, say, toTool } = asking()
+    for (let id = 0; id < 10; id += 1) say({ type: "call", id, tool: "a", input: {} })
+    await settle()
+    asks[0]?.answer({ ok: true, value: "x".repeat(RUNNER.answerBytes / 2) })
+    await settle()
+    asks[1]?.answer({ ok: true, value: "x".repeat(RUNNER.answerBytes / 2) })
+    await settle()
+    expect(asks.length).toBeLessThanOrEqual(2)
+    expect(toTool.readableLength + toTool.writableLength).toBeLessThan(2 * RUNNER.answerBytes)
+  })
+
+  it.each([RUNNER.answerBytes - 60, RUNNER.answerBytes])(
+    "has an answer of %i bytes, or hears that it is too large",
+    async (size) => {
+      const { asks, say, toTool } = asking()
+      say({ type: "call", id: 1, tool: "a", input: {} })
+      await settle()
+      asks[0]?.answer({ ok: true, value: "x".repeat(size) })
+      await settle()
+      const frame = toTool.read() as Buffer
+      const said = JSON.parse(frame.subarray(4).toString()) as ToolAnswer
+      expect(said.ok ? "whole" : said.error.code).toBe(size < RUNNER.answerBytes ? "whole" : "limit_exceeded")
+    },
+  )
+
+  it.each([RUNNER.calls, RUNNER.calls + 1])("ends it after %i, refused ones included, or not yet", async (count) => {
+    const { say, answer } = asking()
+    for (let id = 0; id < count; id += 1) say({ type: "call", id, tool: "a", input: {} })
+    say({ type: "result", value: 1 })
+    expect(await answer).toMatchObject(count > RUNNER.calls ? { ok: false, kind: "limit" } : { ok: true })
+  })
+
+  it.each([
+    ["where nobody does it", undefined, { id: 1 }],
+    ["without a number", (() => Promise.reject(new Error())) as CallTool, {}],
+    ["with an odd number", (() => Promise.reject(new Error())) as CallTool, { id: 1.5 }],
+  ])("is no word of the talk %s", async (_what, callTool, frame) => {
+    const { say, answer } = open(undefined, callTool)
+    say({ type: "call", tool: "a", input: {}, ...frame })
+    expect(await answer).toMatchObject({ ok: false, kind: "protocol" })
   })
 })

@@ -7,6 +7,7 @@ import { profileOf } from "../support.ts"
 const plan: ContainerPlan = {
   product: "docker",
   image: "sha256:0",
+  perl: ["/run/caisson/code/perl"],
   name: "caisson-1-2-3-4",
   labels: { "dev.caisson.host": "1-2-3" },
   user: 1_879_048_191,

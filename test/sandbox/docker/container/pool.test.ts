@@ -6,15 +6,12 @@ import { acquireEngine } from "../../../support/docker-engine.ts"
 import { greedy, isSated, modest } from "../../greedy.ts"
 import { engineSuite } from "../engine-suite.ts"
 import { shapeOf } from "../../../../src/sandbox/profile.ts"
-import { leftovers, openPlace, profileOf } from "../support.ts"
+import { containersOf, leftovers, openPlace, profileOf } from "../support.ts"
 
 const engine = await acquireEngine()
 const socket = engine.ok ? engine.socket : ""
 const api = openEngine({ origin: "given", socketPath: socket })
-const containers = async (): Promise<string[]> => {
-  const found = await api.list(["dev.caisson.host"])
-  return found.ok ? found.value.map(({ id }) => id) : []
-}
+const containers = async (): Promise<string[]> => (await containersOf(socket)) ?? []
 
 engineSuite("containers kept ready", engine, () => {
   afterAll(async () => {

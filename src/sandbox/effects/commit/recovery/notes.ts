@@ -7,7 +7,7 @@
  * Assumes: the caller holds the folder's lock while noting. Notes lie in the folder of transactions.
  */
 import { closeSync } from "node:fs"
-import { unlinkat } from "../../../../linux/syscalls.ts"
+import { unlinkat } from "../../../../linux/files.ts"
 import { lstatIn, namesIn } from "../../beneath.ts"
 import { fromBuffer } from "../../names.ts"
 import type { Baseline } from "../baseline.ts"

@@ -7,7 +7,7 @@
  */
 import { chmodSync, closeSync, statSync } from "node:fs"
 import { randomUUID } from "node:crypto"
-import { AT_REMOVEDIR, renameat2, unlinkat } from "../../../../linux/syscalls.ts"
+import { AT_REMOVEDIR, renameat2, unlinkat } from "../../../../linux/files.ts"
 import { errorCode, namesIn, openDir } from "../../beneath.ts"
 import { fromBuffer, toNative, type BytePath } from "../../names.ts"
 

@@ -7,7 +7,7 @@
  */
 import { closeSync, constants, fchmodSync, fstatSync, mkdirSync, readSync } from "node:fs"
 import { join } from "node:path"
-import { mkdirat, openat2Beneath } from "../../../../linux/syscalls.ts"
+import { mkdirat, openat2Beneath } from "../../../../linux/files.ts"
 import { errorCode, openRoot } from "../../beneath.ts"
 
 /** Where the transactions of this data folder are, whatever folder they are for. */

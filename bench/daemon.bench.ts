@@ -1,0 +1,184 @@
+/**
+ * What the daemon adds to a call: calls a second and how long each takes at 1, 8 and 64 clients over the Unix socket, beside
+ * `host.call` in process and bare bubblewrap in the same run; how long it takes to be ready, and what it takes while idle.
+ * Options: `--rounds=N` (starts), `--calls=N` (a turn of each).
+ */
+import { spawn, type ChildProcess } from "node:child_process"
+import { once } from "node:events"
+import { Agent, request } from "node:http"
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { daemonSocket } from "../src/data-folder/paths.ts"
+import { createHost } from "../src/host/index.ts"
+import { bar, interleave } from "./measure.ts"
+
+const option = (name: string, otherwise: number): number =>
+  Number(process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? otherwise)
+const rounds = option("rounds", 7)
+const many = option("calls", 128)
+const folder = realpathSync(mkdtempSync(join(tmpdir(), "caisson-bench-")))
+const manifests = fileURLToPath(new URL("./manifests", import.meta.url))
+const cli = fileURLToPath(new URL("../bin/caisson.cjs", import.meta.url))
+const workspace = join(folder, "workspace")
+const config = join(folder, "caisson.yaml")
+
+const ended = async (command: string, args: readonly string[]): Promise<void> => {
+  const [code] = (await once(spawn(command, args, { stdio: "ignore" }), "close")) as [number]
+  if (code !== 0) throw new Error(`${command} ended with ${code}`)
+}
+const bareNode = (): Promise<void> => ended(process.execPath, ["-e", "0"])
+const bareBwrap = (): Promise<void> =>
+  ended("/usr/bin/bwrap", [
+    "--unshare-all",
+    ...["--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib"],
+    ...["--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "/bin/true"],
+  ])
+
+/** Until it says that it listens. */
+const startDaemon = async (data: string): Promise<ChildProcess> => {
+  const child = spawn(process.execPath, [cli, "serve", "--listen", "none", "--manifests", manifests], {
+    stdio: ["ignore", "ignore", "pipe"],
+    env: { ...process.env, CAISSON_DATA: data, NO_COLOR: "1" },
+  })
+  const said: string[] = []
+  await new Promise<void>((resolve, reject) => {
+    child.stderr?.on("data", (piece: Buffer) => {
+      said.push(piece.toString())
+      if (said.join("").includes("the daemon listens on")) resolve()
+    })
+    child.once("exit", () => reject(new Error(`the daemon ended: ${said.join("")}`)))
+  })
+  return child
+}
+const stop = async (child: ChildProcess): Promise<void> => {
+  const gone = once(child, "exit")
+  child.kill("SIGTERM")
+  await gone
+}
+const megabytes = (pid: number): number =>
+  Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024
+
+const agent = new Agent({ keepAlive: true, maxSockets: 64 })
+const body = JSON.stringify({ tool: "bench.true", input: {}, workspace })
+const askDaemon = (socketPath: string): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const asked = request(
+      {
+        socketPath,
+        agent,
+        method: "POST",
+        path: "/v1/calls",
+        headers: {
+          "content-type": "application/json",
+          "content-length": Buffer.byteLength(body),
+          "caisson-approved": "yes",
+        },
+      },
+      (response) => {
+        const pieces: Buffer[] = []
+        response.on("data", (piece: Buffer) => pieces.push(piece))
+        response.on("end", () =>
+          response.statusCode === 200 ? resolve() : reject(new Error(Buffer.concat(pieces).toString())),
+        )
+      },
+    )
+    asked.on("error", reject)
+    asked.end(body)
+  })
+
+interface Load {
+  readonly perSecond: number
+  readonly p50: number
+  readonly p99: number
+}
+const load = async (clients: number, calls: number, call: () => Promise<void>): Promise<Load> => {
+  const times: number[] = []
+  let left = calls
+  const began = performance.now()
+  const client = async (): Promise<void> => {
+    while (left > 0) {
+      left -= 1
+      const start = performance.now()
+      await call()
+      times.push(performance.now() - start)
+    }
+  }
+  await Promise.all(Array.from({ length: clients }, client))
+  const took = performance.now() - began
+  const sorted = times.toSorted((a, b) => a - b)
+  const at = (q: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN
+  return { perSecond: (calls / took) * 1000, p50: at(0.5), p99: at(0.99) }
+}
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
+/** Of a few turns, the one in the middle by its rate. */
+const middle = (turns: readonly Load[]): Load => ({
+  perSecond: median(turns.map(({ perSecond }) => perSecond)),
+  p50: median(turns.map(({ p50 }) => p50)),
+  p99: median(turns.map(({ p99 }) => p99)),
+})
+
+try {
+  mkdirSync(workspace)
+  writeFileSync(config, "", { mode: 0o600 })
+  let starts = 0
+  const daemons: ChildProcess[] = []
+  const ready = await interleave(
+    [
+      { name: "node -e 0", run: bareNode },
+      { name: "ready", run: async () => void daemons.push(await startDaemon(join(folder, `start-${starts++}`))) },
+    ],
+    rounds,
+  )
+  await Promise.all(daemons.map(stop))
+  const [node = Number.NaN, start = Number.NaN] = ready.map((row) => row.median)
+  console.log(`\nnode -e 0 ${node.toFixed(1)} ms · the daemon is ready after ${start.toFixed(1)} ms`)
+  bar("ready, by node -e 0", start / node, 15)
+
+  const data = join(folder, "daemon")
+  const daemon = await startDaemon(data)
+  try {
+    const idle = megabytes(daemon.pid ?? 0)
+    console.log(`idle: ${idle.toFixed(0)} MB`)
+    bar("MB while idle", idle, 150)
+    await using host = await createHost({
+      data: join(folder, "host"),
+      manifests: [manifests],
+      record: true,
+      warm: true,
+    })
+    const inProcess = async (): Promise<void> => {
+      const told = await host.call({ tool: "bench.true", input: {}, workspace }, { approved: true })
+      if (!told.ok) throw new Error(told.error.message)
+    }
+    const overHttp = (): Promise<void> => askDaemon(daemonSocket(data))
+    const subjects = { "host.call": inProcess, daemon: overHttp, bwrap: bareBwrap }
+    for (const call of Object.values(subjects)) await load(8, 16, call)
+    console.log("\ntrue, sealed (calls/s · p50 ms · p99 ms)")
+    for (const clients of [1, 8, 64]) {
+      const turns = new Map<string, Load[]>(Object.keys(subjects).map((name) => [name, []]))
+      for (let turn = 0; turn < 3; turn += 1)
+        for (const [name, call] of Object.entries(subjects))
+          turns.get(name)?.push(await load(clients, clients === 1 ? Math.ceil(many / 2) : many, call))
+      const rows = Object.fromEntries([...turns].map(([name, all]) => [name, middle(all)]))
+      for (const [name, { perSecond, p50, p99 }] of Object.entries(rows))
+        console.log(
+          `  ${`${clients} clients, ${name}`.padEnd(28)} ${perSecond.toFixed(1).padStart(8)} ${p50.toFixed(1).padStart(8)} ${p99.toFixed(1).padStart(8)}`,
+        )
+      const [own, over] = [rows["host.call"], rows["daemon"]]
+      if (own === undefined || over === undefined) continue
+      if (clients === 1) bar("overhead at p50, by node -e 0", (over.p50 - own.p50) / node, 0.1)
+      if (clients === 64)
+        console.log(
+          `  64 clients get ${(over.perSecond / own.perSecond).toFixed(2)} of host.call's calls/s (bar: at least 0.9)`,
+        )
+    }
+    console.log(`after the load: ${megabytes(daemon.pid ?? 0).toFixed(0)} MB`)
+  } finally {
+    await stop(daemon)
+  }
+} finally {
+  agent.destroy()
+  rmSync(folder, { recursive: true, force: true })
+}

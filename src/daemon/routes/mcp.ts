@@ -1,0 +1,68 @@
+/**
+ * `/mcp`: the catalogue for MCP clients, over streamable HTTP.
+ *
+ * Guarantees: the same caller, the same authorization and the same limits as every other route. `?workspace=DIR` names the
+ * folder of its calls, `?tag=…` and `?find` choose what a client sees.
+ */
+import { closed, problems, text } from "../http/schemas.ts"
+import { refuse } from "../http/problem.ts"
+import { createMcpOverHttp, type McpChoice, type McpHost } from "../../mcp-server/http.ts"
+import { daemonLimits } from "../limits.ts"
+import type { Caller } from "../../host/access/caller.ts"
+import type { Routes } from "./context.ts"
+
+interface Query {
+  readonly workspace?: string
+  readonly tag?: string
+  readonly find?: string
+}
+
+const choiceOf = ({ workspace, tag, find }: Query, caller: Caller): McpChoice => {
+  if (workspace !== undefined && !workspace.startsWith("/"))
+    throw refuse("input_invalid", "`workspace` is not an absolute path", "name the folder from the root")
+  const own = caller.workspaces !== "any" && caller.workspaces.length === 1 ? caller.workspaces[0] : undefined
+  const named = workspace ?? own
+  return {
+    ...(named === undefined ? {} : { workspace: named }),
+    ...(tag === undefined ? {} : { tags: tag.split(",") }),
+    ...(find === undefined ? {} : { finds: true }),
+  }
+}
+
+/** The same host; calls begin and end as those of every other route, within the same bounds. */
+const asOthers = ({ host, calls }: Pick<Routes, "host" | "calls">): McpHost => ({
+  ...host,
+  call: async (request, { caller, signal, onEvent, empty } = {}) => {
+    if (caller === undefined) throw new Error("an exchange without a caller")
+    const begun = await calls.begin(request, caller, empty === undefined ? {} : { empty }, onEvent)
+    if (signal?.aborted === true) begun.cancel()
+    signal?.addEventListener("abort", begun.cancel, { once: true })
+    try {
+      return await begun.envelope
+    } finally {
+      signal?.removeEventListener("abort", begun.cancel)
+    }
+  },
+})
+
+export const mcpRoutes = ({ app, host, calls, empty, callerOf, version, onFault }: Routes): void => {
+  const mcp = createMcpOverHttp({ host: asOthers({ host, calls }), version, empty, onFault })
+  app.addHook("onClose", () => mcp[Symbol.asyncDispose]())
+  app.route({
+    method: ["GET", "POST", "DELETE"],
+    url: "/mcp",
+    bodyLimit: daemonLimits.callBytes.value,
+    schema: {
+      hide: true,
+      querystring: closed({ workspace: text, tag: text, find: text }),
+      response: problems(),
+    },
+    handler: async (request, reply) => {
+      const caller = callerOf(request)
+      const choice = choiceOf(request.query as Query, caller)
+      reply.hijack()
+      await mcp.serve(request.raw, reply.raw, caller, choice, request.body)
+      return await reply
+    },
+  })
+}

@@ -1,0 +1,67 @@
+/**
+ * A yes that a person gave beforehand, found and used.
+ *
+ * Guarantees: a grant counts for its tenant, user, tool and workspace, and only where the yes of whoever made it would
+ * count for this very call: a rule's signers and quorum hold for it as for any answer. One use is taken in one step, before
+ * anything goes on that it lets through; a use that was taken is never given back. What ends first is used first.
+ * Where the store cannot be had there is no grant.
+ */
+import { type Caller, isRole, tenantOf } from "../../access/caller.ts"
+import { mayApprove } from "../../access/decide.ts"
+import { accessPolicyOf } from "../../access/policy.ts"
+import { workspaceId } from "../../data/workspaces.ts"
+import { now } from "../../store/instant.ts"
+import { type GrantRecord, StoreUnavailable } from "../../store/store.ts"
+import type { HostCore } from "../core.ts"
+import type { Admitted } from "../steps.ts"
+
+/** What the receipt says of it. */
+interface UsedGrant {
+  readonly id: string
+  readonly by: string
+  /** which use it was, of how many */
+  readonly use: number
+  readonly uses: number
+}
+
+/** Whoever made it, as they were then. */
+const giverOf = ({ tenant, user, facts: { by, roles } }: GrantRecord): Caller => ({
+  tenant,
+  user,
+  actor: by,
+  how: "process",
+  workspaces: "any",
+  roles: roles.filter(isRole),
+  mayApprove: true,
+})
+
+const take = async (core: HostCore, call: Admitted): Promise<UsedGrant | undefined> => {
+  const { tool, action, caller, folder } = call
+  // Where nothing was ever remembered there is no grant, and no store is made to look for one.
+  if (!core.storeIsUsed()) return undefined
+  const store = await core.store()
+  const tenant = tenantOf(caller)
+  const covering = {
+    user: caller.user,
+    tool: `${tool.id}@${tool.major}`,
+    workspace: workspaceId(core.data, folder.identity),
+  }
+  const policy = accessPolicyOf(core.registry, core.config)
+  const deed = { tool, ...(action === undefined ? {} : { action }) }
+  for (const grant of await store.grants({ tenant, covering })) {
+    if (!mayApprove(policy, giverOf(grant), deed)) continue
+    const used = await store.useGrant(tenant, grant.id, now())
+    if (used !== undefined) return { id: used.id, by: used.facts.by, use: used.used, uses: used.uses }
+  }
+  return undefined
+}
+
+export const takeGrant = async (core: HostCore, call: Admitted): Promise<UsedGrant | undefined> => {
+  if (call.signal.aborted) return undefined
+  try {
+    return await take(core, call)
+  } catch (error) {
+    if (error instanceof StoreUnavailable) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * After the run: a call that failed because its login had ended.
+ *
+ * Guarantees: tokens are refreshed once for all calls that found them old, and the call is run once more with the new ones
+ * where that does no harm; else the caller is told what was done and what is left to do. Nobody is signed out for what the
+ * network did, or for a sign that the driver's own proof does not bear out.
+ */
+import { mutatesOutside } from "../access/decide.ts"
+import type { Failure } from "../failure.ts"
+import { ownerOf, signInNeeded } from "./sign-in.ts"
+import type { HostCore } from "./core.ts"
+import type { Judged } from "./steps.ts"
+
+/** The failure of the tool itself, where it has a sign; a violation says nothing of a login. */
+const signOf = ({ verdict, attempt }: Judged): Pick<Failure, "expiry" | "lacks"> =>
+  verdict.ok || attempt.outcome.ok || verdict.code !== attempt.outcome.code ? {} : attempt.outcome
+
+/** A second run does no harm: nothing outside is changed, or the other side knows the call, or it refused the request. */
+const isRepeatable = ({ tool, command, attempt: { outcome }, nesting }: Judged): boolean => {
+  if (nesting?.mayHaveChanged === true) return false
+  if (tool.idempotent || mutatesOutside(tool).length === 0) return true
+  if (command.run !== "hosted" || outcome.ok) return false
+  // Not where the login was refused by whatever the service redirected to once it had done what was asked.
+  const isRefused = outcome.details["status"] === 401 || outcome.lacks !== undefined
+  return command.repeatable === true || (isRefused && outcome.undone === true)
+}
+
+type Renewed =
+  /** with new tokens */
+  { readonly again: true } | { readonly again: false; readonly judged: Judged }
+
+/** A login that is good, and not enough: the next one asks for more, where the last did not already. */
+const extend = async (
+  core: HostCore,
+  judged: Judged,
+  failure: Failure,
+  scopes: readonly string[],
+  mayRepeat: boolean,
+): Promise<Renewed> => {
+  const { driver, freshness } = judged
+  const as = (verdict: Failure): Renewed => ({ again: false, judged: { ...judged, verdict } })
+  if (freshness === undefined || driver.contract.auth?.login === undefined) return { again: false, judged }
+  const owner = ownerOf(core, judged, driver)
+  const { end } = await core.logins.lacking(owner, { scopes, freshness })
+  if (end === "renewed" && mayRepeat && isRepeatable(judged)) return { again: true }
+  if (end === "in-vain")
+    return as({
+      ...failure,
+      code: "upstream_error",
+      message: `${driver.key} refuses it although its login asked for what it wants (${scopes.join(" ") || "it does not say what"})`,
+      hint: "ask whoever runs the service to allow it to the account that is signed in",
+      retryable: false,
+    })
+  const needed = signInNeeded(judged, await core.logins.status(owner))
+  const message = `${driver.key} needs a login for more: ${scopes.join(" ")}`
+  return as({ ...failure, ...needed, message, details: { ...failure.details, ...needed.details } })
+}
+
+export const renew = async (core: HostCore, judged: Judged, mayRepeat: boolean): Promise<Renewed> => {
+  const { expiry: sign, lacks } = signOf(judged)
+  const { verdict, driver, freshness, signal } = judged
+  if (!verdict.ok && lacks !== undefined && !signal.aborted)
+    return await extend(core, judged, verdict, lacks, mayRepeat)
+  const as = (failure: Failure): Renewed => ({ again: false, judged: { ...judged, verdict: failure } })
+  if (sign === undefined || verdict.ok || freshness === undefined || signal.aborted) return { again: false, judged }
+  const owner = ownerOf(core, judged, driver)
+  const after = await core.logins.expired(owner, { sign, freshness })
+  switch (after.end) {
+    case "unclear":
+      return { again: false, judged }
+    case "unreachable":
+      return as({
+        ...verdict,
+        code: "upstream_error",
+        message: `the login of ${driver.key} has to be refreshed, and could not be: ${after.message}; nobody was signed out`,
+        hint: "run the call again when the network is there",
+        retryable: isRepeatable(judged),
+      })
+    case "gone":
+      return as({ ...verdict, ...signInNeeded(judged, { ...(await core.logins.status(owner)), state: "expired" }) })
+    case "refreshed":
+      if (mayRepeat && isRepeatable(judged)) return { again: true }
+      return as({
+        ...verdict,
+        code: mayRepeat ? "upstream_error" : "auth_required",
+        message: mayRepeat
+          ? `the login of ${driver.key} had expired and was refreshed; the call was not repeated, since it may have changed something elsewhere`
+          : `${driver.key} still finds no login after it was refreshed`,
+        hint: mayRepeat ? "look at what it did, then run it again" : `run \`caisson login ${driver.key}\``,
+        retryable: false,
+      })
+  }
+}

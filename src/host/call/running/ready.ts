@@ -1,0 +1,81 @@
+/**
+ * A sandbox made ready for a call's program, and the job that it is given.
+ *
+ * Guarantees: sandbox and proxy belong to the scope that is handed in. A backend that cannot enforce the profile ends the
+ * call with nothing run. Secrets that are variables are put in here, at the last moment.
+ * Does not: serve the sandbox's channel, nor start anything.
+ */
+import type { Channel, Job, PreparedSandbox } from "../../../sandbox/backend.ts"
+import { jobOf, shapeOf } from "../../../sandbox/profile.ts"
+import type { HostedCommand, KindCommand } from "../../drivers/kind.ts"
+import type { OpenedHome } from "../../homes/sealed-homes.ts"
+import { operationKey } from "../../invoke/operation-key.ts"
+import type { HostCore, ServedEgress } from "../core.ts"
+import { handedOver, openHome } from "../sealing/home.ts"
+import { notEnforced } from "../sealing/not-enforced.ts"
+import { revealed } from "../sealing/secrets.ts"
+import type { Sealed, Step } from "../steps.ts"
+import { ownTokens } from "./own-tokens.ts"
+import { cancelled } from "./cancelled.ts"
+
+interface Ready {
+  readonly prepared: PreparedSandbox
+  readonly job: Job
+  /** the home that the job hands over, where that is kept encrypted */
+  readonly home?: OpenedHome
+  /** absent: no network */
+  readonly network?: { readonly proxy: ServedEgress; readonly channel: Channel }
+}
+
+/** Not of the profile, which is the same for every call of its kind; and not of a server that outlives this call. */
+const operationEnv = (
+  { operation, driver }: Sealed,
+  command: Exclude<KindCommand, HostedCommand>,
+): Readonly<Record<string, string>> =>
+  command.run === "conversation" && command.keeps !== undefined
+    ? {}
+    : { CAISSON_OPERATION_KEY: operationKey(operation, driver.key) }
+
+export const makeReady = async (
+  core: HostCore,
+  sealed: Sealed,
+  command: Exclude<KindCommand, HostedCommand>,
+  wallMs: number,
+  scope: AsyncDisposableStack,
+): Promise<Step<Ready>> => {
+  const { egress, folder, signal, driver } = sealed
+  const { executables } = sealed.profile
+  if (executables === undefined) throw new TypeError(`${driver.key} runs a program and was sealed without one`)
+  const profile = { ...sealed.profile, executables }
+  const home = await openHome(core.homes, profile)
+  if (!home.ok) return home
+  const backend = await core.backend()
+  const prepared = await backend.prepare(shapeOf(profile), signal)
+  if (!prepared.ok) return signal.aborted ? cancelled : notEnforced(prepared)
+  scope.use(prepared)
+  let network: Ready["network"]
+  if (egress !== undefined) {
+    const { channel } = prepared
+    if (channel === "none")
+      return notEnforced({
+        control: "egress-channel",
+        message: "the sandbox was made without the channel that its network needs",
+        fix: "run `caisson doctor`",
+      })
+    const tokens = await ownTokens(core, sealed)
+    if (!tokens.ok) return tokens
+    network = { proxy: scope.use(await core.egressProxy(egress, tokens.value)), channel }
+  }
+  const files = { ...(command.run === "conversation" ? command.files : {}), ...network?.proxy.files }
+  const handed = handedOver(home.value)
+  const job = jobOf(profile, { argv: command.argv, workspace: folder.identity, wallMs, files, ...handed })
+  return {
+    ok: true,
+    value: {
+      prepared,
+      ...(home.value === undefined ? {} : { home: home.value }),
+      job: { ...job, env: { ...job.env, ...operationEnv(sealed, command), ...revealed(sealed.sealedSecrets.env) } },
+      ...(network === undefined ? {} : { network }),
+    },
+  }
+}

@@ -1,0 +1,28 @@
+/**
+ * The MCP server on a program's own stdin and stdout: one client, one caller, until either ends.
+ *
+ * Guarantees: stdout carries the protocol and nothing else. The end of stdin ends what is under way.
+ */
+import { once } from "node:events"
+import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio"
+import { createStates } from "./asking.ts"
+import { mcpLimits } from "./limits.ts"
+import { createMcpServer, type McpOptions } from "./server.ts"
+
+export const serveOnStdio = async (
+  options: Omit<McpOptions, "states">,
+  signal: AbortSignal,
+  onFault: (error: unknown) => void,
+): Promise<void> => {
+  const states = createStates()
+  const transport = new StdioServerTransport(process.stdin, process.stdout, {
+    maxBufferSize: mcpLimits.requestBytes.value,
+  })
+  const served = serveStdio(() => createMcpServer({ ...options, states }), { transport, onerror: onFault })
+  // A file (`< requests`, `< /dev/null`) ends and is never closed; a pipe whose reader breaks is closed and never ends.
+  const ended = process.stdin.readableEnded
+    ? Promise.resolve()
+    : Promise.race([once(process.stdin, "end", { signal }), once(process.stdin, "close", { signal })])
+  await ended.catch(() => undefined)
+  await served.close()
+}

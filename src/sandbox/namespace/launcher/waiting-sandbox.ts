@@ -1,0 +1,232 @@
+/**
+ * A sandbox that waits for its job: bubblewrap has made all of it, and a process inside reads what to become.
+ *
+ * Guarantees: namespaces, root, masks, scratch, limits of the shape and the system-call filter are in force before it is
+ * answered; it holds nothing of any call and is given one job; what it holds is let go of once, with it. Its first
+ * process is held by a handle from before anything ran in it.
+ * Assumes: the parked process is in its control group already.
+ */
+import { closeSync, constants, openSync, readSync } from "node:fs"
+import { finished } from "node:stream/promises"
+import type { SandboxShape } from "../../backend.ts"
+import type { EmptyMounts } from "../../layers/empty-mounts.ts"
+import { openEmptyMounts } from "../../layers/empty-mounts.ts"
+import { pidfdKill, pidfdOpen, prlimit, RLIMIT } from "../../../linux/processes.ts"
+import { encodeJob, type WireJob } from "../../process/job-wire.ts"
+import { type TreeEnd, treeGone } from "../../process/tree.ts"
+import { bwrapArguments, shellWord } from "./bwrap-arguments.ts"
+import { descriptor, type ParkedProcess } from "./parked-process.ts"
+import type { OfferedProcess } from "./parked-processes.ts"
+import type { Premises } from "./premises.ts"
+
+export const bwrapPath = "/usr/bin/bwrap"
+/** What is read of the last words of one that could not be made. */
+const LAST_WORDS = 2000
+
+export class SandboxNotMade extends Error {}
+
+/** bubblewrap's own account of its sandbox. */
+interface Status {
+  /** number of the namespace's first process */
+  childPid: number | undefined
+  /** of the program; bubblewrap tells it only of one that it got to start */
+  exitCode: number | undefined
+}
+
+export interface WaitingSandbox {
+  readonly offered: OfferedProcess
+  readonly mounts: EmptyMounts
+  readonly status: Readonly<Status>
+  readonly first: number
+  /** what the process inside says: it became the program, or why it could not */
+  readonly became: Promise<{ readonly failed: string } | "program">
+  give(job: WireJob): void
+  /** still there */
+  alive(): boolean
+  /** Its first process, and with it every other. */
+  killFirst(): void
+  /** Once its outermost process has ended: is every other gone, too? Asked again, the same answer. */
+  treeEnd(): Promise<TreeEnd>
+  /** Its processes end, and what they had goes; one that was not seen to end keeps its user, and nobody else is it. */
+  end(): void
+  /** That, and its mounts. */
+  dispose(): void
+}
+
+interface MakeOptions {
+  readonly offered: OfferedProcess
+  readonly shape: SandboxShape
+  /** the view of the root that it is shown */
+  readonly root: string
+  /** a path that is free */
+  readonly at: string
+  readonly premises: Pick<Premises, "layers" | "blank" | "filters" | "waiter">
+}
+
+/** JSON documents, one a line. */
+const readStatus = (parkedProcess: ParkedProcess, onChild: (pid: number) => void): Status => {
+  const status: Status = { childPid: undefined, exitCode: undefined }
+  parkedProcess.watchStatus((text) => {
+    const child = /"child-pid": (\d+)\b[^}]*\}/.exec(text)?.[1]
+    if (child !== undefined && status.childPid === undefined) {
+      status.childPid = Number(child)
+      onChild(status.childPid)
+    }
+    const exit = /"exit-code": (\d+)/.exec(text)?.[1]
+    if (exit !== undefined) status.exitCode = Number(exit)
+  })
+  return status
+}
+
+/** The process inside says that it is ready, and later at most why it did not become the program. */
+const readDoor = ({ door }: ParkedProcess) => {
+  const ready = Promise.withResolvers<void>()
+  const became = Promise.withResolvers<{ readonly failed: string } | "program">()
+  let said = ""
+  door.setEncoding("utf8")
+  door.on("data", (text: string) => {
+    said = (said + text).slice(0, LAST_WORDS)
+    if (said.startsWith("R\n")) ready.resolve()
+  })
+  void finished(door, { writable: false })
+    .catch(() => undefined)
+    .then(() => {
+      const words = said.slice(2).trim()
+      became.resolve(words === "" ? "program" : { failed: words })
+    })
+  return { ready: ready.promise, became: became.promise }
+}
+
+const startScript = (shape: SandboxShape, grouped: boolean, { text, calls }: Premises["waiter"]): string => {
+  const options = [
+    "--args",
+    descriptor.arguments,
+    "--json-status-fd",
+    descriptor.status,
+    "--seccomp",
+    descriptor.filter,
+    ...(grouped ? [] : ["--block-fd", descriptor.block]),
+  ]
+  // The shell reads this script from descriptor 0, so that one changes in this very last command only.
+  const redirections = [
+    `0<&${descriptor.stdin} ${descriptor.stdin}<&-`,
+    ...(shape.privatePipes ? [] : [`${descriptor.toTool}<&- ${descriptor.fromTool}<&-`]),
+    ...(grouped ? [`${descriptor.block}<&-`] : []),
+  ]
+  // By its descriptor, which nobody inside has later: the view of the root shows no interpreter that is not listed.
+  const inside = [
+    `/proc/self/fd/${descriptor.interpreter}`,
+    "-e",
+    text,
+    descriptor.door,
+    descriptor.interpreter,
+    ...calls,
+  ]
+  return `exec ${bwrapPath} ${options.join(" ")} -- ${inside.map((word) => shellWord(String(word))).join(" ")} ${redirections.join(" ")}\n`
+}
+
+/** bubblewrap writes to the program's stderr. */
+const lastWords = ({ streams }: ParkedProcess): string => {
+  try {
+    const fd = openSync(`/proc/self/fd/${streams.stderr}`, constants.O_RDONLY | constants.O_NONBLOCK)
+    try {
+      const bytes = Buffer.alloc(LAST_WORDS)
+      return bytes.subarray(0, readSync(fd, bytes)).toString("utf8").trim()
+    } finally {
+      closeSync(fd)
+    }
+  } catch {
+    return ""
+  }
+}
+
+export const makeWaitingSandbox = async (options: MakeOptions): Promise<WaitingSandbox> => {
+  const { offered, shape, root, premises } = options
+  const { parkedProcess, lease } = offered
+  const { limits } = shape
+  const grouped = parkedProcess.group !== undefined
+  const { layers: place, blank, filters, waiter } = premises
+  const mounts = openEmptyMounts({ at: options.at, place, identity: lease?.identity, shared: true })
+  let first: number | undefined
+  let status: Status | undefined
+  let treeEnded: Promise<TreeEnd> | undefined
+  const treeEnd = (): Promise<TreeEnd> => (treeEnded ??= treeGone(parkedProcess, status?.childPid))
+  let closed = false
+  const killFirst = (): void => {
+    if (first !== undefined && !closed) pidfdKill(first)
+  }
+  let ending = false
+  const end = async (): Promise<void> => {
+    if (ending) return
+    ending = true
+    parkedProcess.kill()
+    killFirst()
+    await parkedProcess.exited.catch(() => undefined)
+    const { gone } = await treeEnd()
+    closed = true
+    if (first !== undefined) closeSync(first)
+    parkedProcess.dispose()
+    if (gone) lease?.release()
+  }
+  const endQuietly = (): void => void end().catch(() => undefined)
+  let disposed = false
+  const dispose = (): void => {
+    if (disposed) return
+    disposed = true
+    endQuietly()
+    mounts.dispose()
+  }
+  try {
+    parkedProcess.group?.limit({
+      memoryBytes: limits.memoryBytes,
+      pids: limits.pids + 2,
+      ...(limits.cpus === undefined ? {} : { cpus: limits.cpus }),
+    })
+    const inHand = Promise.withResolvers<void>()
+    inHand.promise.catch(() => undefined)
+    const told = readStatus(parkedProcess, (pid) => {
+      try {
+        first = pidfdOpen(pid)
+        if (!grouped) {
+          const processes = BigInt(limits.pids + 1)
+          prlimit(pid, RLIMIT.NPROC, processes, processes)
+          parkedProcess.block.end("x")
+        }
+        inHand.resolve()
+      } catch (error) {
+        inHand.reject(new SandboxNotMade(`it could not be taken in hand: ${(error as Error).message}`))
+        parkedProcess.kill()
+      }
+    })
+    status = told
+    const door = readDoor(parkedProcess)
+    const paths = { ...mounts, root, blank }
+    parkedProcess.script.end(startScript(shape, grouped, waiter))
+    parkedProcess.filter.end(shape.executables.children ? filters.withChildren : filters.withoutChildren)
+    parkedProcess.arguments.end(`${bwrapArguments(paths).join("\0")}\0`)
+    const ended = await Promise.race([
+      Promise.all([inHand.promise, door.ready]).then(() => undefined),
+      parkedProcess.exited,
+    ])
+    if (ended !== undefined) {
+      const how = ended.signal === null ? `exit ${ended.code}` : `signal ${ended.signal}`
+      throw new SandboxNotMade(`it did not start (${how}): ${lastWords(parkedProcess)}`)
+    }
+    return {
+      offered,
+      mounts,
+      status: told,
+      first: told.childPid as number,
+      became: door.became,
+      give: (job) => void parkedProcess.door.end(encodeJob(job)),
+      alive: () => parkedProcess.alive(),
+      killFirst,
+      treeEnd,
+      end: endQuietly,
+      dispose,
+    }
+  } catch (error) {
+    dispose()
+    throw error
+  }
+}

@@ -1,0 +1,204 @@
+/** A daemon that is killed at random moments under load, against a model of what it has said. `CAISSON_CHAOS_KILLS=50`. */
+import { type ChildProcess, spawn } from "node:child_process"
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { once } from "node:events"
+import { join } from "node:path"
+import { expect, it } from "vitest"
+import { callsFolder, daemonSocket } from "../../src/data-folder/paths.ts"
+import { readReceipts, verifyChain } from "../../src/host/index.ts"
+import { type Answer, askLocally } from "../e2e/daemon-world.ts"
+import { openFolder } from "../e2e/host-world.ts"
+import { patience } from "../support/patience.ts"
+import { removeFolder } from "../support/remove-folder.ts"
+
+const kills = Number(process.env["CAISSON_CHAOS_KILLS"] ?? 3)
+const CLIENTS = 6
+
+/** One file that one call appends one letter to. */
+interface Made {
+  readonly file: string
+  readonly how: "keyed" | "unkeyed" | "later" | "held"
+  readonly key?: string
+  /** what was heard of it before the kill */
+  heard: "nothing" | "later" | "held" | "committed" | "refused"
+  call?: string
+  /** an approval was sent */
+  decided?: boolean
+}
+
+class Place implements Disposable {
+  readonly folder = openFolder()
+  readonly data = join(this.folder, "data")
+  readonly workspace = join(this.folder, "work")
+  readonly config = join(this.folder, "caisson.yaml")
+  constructor() {
+    mkdirSync(join(this.workspace, "notes"), { recursive: true })
+    writeFileSync(this.config, "", { mode: 0o600 })
+  }
+  async start(): Promise<ChildProcess> {
+    const fixture = join(import.meta.dirname, "fixtures/dying-daemon.ts")
+    const child = spawn(process.execPath, [fixture, this.data, this.config], { stdio: ["ignore", "pipe", "inherit"] })
+    await Promise.race([
+      once(child.stdout as NodeJS.ReadableStream, "data"),
+      once(child, "exit").then(() => {
+        throw new Error("the daemon did not start")
+      }),
+    ])
+    return child
+  }
+  ask(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer> {
+    return askLocally(daemonSocket(this.data))(method, path, body, headers)
+  }
+  make(made: Made): Promise<Answer> {
+    const input = { verb: "append", args: [`notes/${made.file}`, "x"] }
+    return this.ask(
+      "POST",
+      "/v1/calls",
+      { tool: "fixture.act", input, workspace: this.workspace },
+      {
+        ...(made.how === "held" ? {} : { "caisson-approved": "yes" }),
+        ...(made.key === undefined ? {} : { "idempotency-key": made.key }),
+        ...(made.how === "later" ? { prefer: "respond-async" } : {}),
+      },
+    )
+  }
+  content(made: Made): string {
+    const file = join(this.workspace, "notes", made.file)
+    return existsSync(file) ? readFileSync(file, "utf8") : ""
+  }
+  /** Processes that were started on these folders, but for this one's own children. */
+  processes(): string[] {
+    return readdirSync("/proc").filter((pid) => {
+      if (!/^\d+$/.test(pid) || pid === String(process.pid)) return false
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(this.folder)
+      } catch {
+        return false
+      }
+    })
+  }
+  mounts(): string[] {
+    return readFileSync("/proc/self/mounts", "utf8")
+      .split("\n")
+      .filter((line) => line.includes(this.folder))
+  }
+  [Symbol.dispose](): void {
+    removeFolder(this.folder)
+  }
+}
+
+const note = (made: Made, answer: Answer): void => {
+  const { status, body } = answer
+  if (typeof body["call"] === "string") made.call = body["call"]
+  const error = body["error"] as { code?: string } | undefined
+  if (status === 202) made.heard = "later"
+  else if (status === 200) made.heard = "committed"
+  else if (error?.code === "approval_required") made.heard = "held"
+  else made.heard = "refused"
+}
+
+let count = 0
+const WAYS: readonly Made["how"][] = ["keyed", "unkeyed", "later", "held"]
+const next = (): Made => {
+  count += 1
+  const how = WAYS[Math.floor(Math.random() * WAYS.length)] ?? "keyed"
+  const isKeyed = how === "keyed" || (how === "later" && count % 2 === 0)
+  return { file: `f${count}.txt`, how, heard: "nothing", ...(isKeyed ? { key: `key-${count}` } : {}) }
+}
+
+/** Until the daemon is gone: calls, and approvals of what is held. */
+const client = async (place: Place, all: Made[]): Promise<void> => {
+  try {
+    for (;;) {
+      const made = next()
+      all.push(made)
+      note(made, await place.make(made))
+      if (made.heard !== "held" || Math.random() < 0.4) continue
+      made.decided = true
+      const answer = await place.ask("POST", `/v1/approvals/${made.call}`, { decision: "approve" })
+      if (answer.status === 200) made.heard = "committed"
+    }
+  } catch {
+    // It was killed.
+  }
+}
+
+/** What the next daemon must say of one, and what must be in the workspace. */
+const settle = async (place: Place, made: Made): Promise<void> => {
+  const of = JSON.stringify(made)
+  expect([of, ["", "x"].includes(place.content(made))]).toEqual([of, true])
+  if (made.heard === "committed") return expect([of, place.content(made)]).toEqual([of, "x"])
+  if (made.heard === "refused") return expect([of, place.content(made)]).toEqual([of, ""])
+  if (made.heard === "held") {
+    const held = await place.ask("GET", `/v1/approvals/${made.call}`)
+    if (made.decided !== true) expect([of, held.status, held.body["intact"]]).toEqual([of, 200, true])
+    // A decision that was not heard of may have been made.
+    const answer = await place.ask("POST", `/v1/approvals/${made.call}`, { decision: "approve" })
+    if (answer.status !== 200) expect([of, made.decided, answer.status]).toEqual([of, true, answer.status])
+    made.heard = "committed"
+    return expect([of, place.content(made)]).toEqual([of, "x"])
+  }
+  if (made.heard === "later") {
+    const told = await place.ask("GET", `/v1/calls/${made.call}`)
+    expect([of, told.status, told.body["state"]]).toEqual([of, 200, "settled"])
+    const envelope = told.body["envelope"] as { ok: boolean; error?: { code: string; details: object } }
+    if (envelope.ok) expect([of, place.content(made)]).toEqual([of, "x"])
+    else
+      expect([of, envelope.error]).toEqual([
+        of,
+        expect.objectContaining({ code: "timeout", details: { commit: "unknown" } }),
+      ])
+  }
+  if (made.key === undefined) return
+  const before = place.content(made)
+  const again = await place.make({ ...made, how: "keyed" })
+  const after = place.content(made)
+  const { ok, error } = again.body as { ok?: boolean; error?: { code: string } }
+  // Made now, answered from what is on record, or not known; never twice.
+  if (ok === true) expect([of, after]).toEqual([of, "x"])
+  else expect([of, error?.code, after]).toEqual([of, "timeout", before])
+  const third = await place.make({ ...made, how: "keyed" })
+  expect([of, third.body["call"], place.content(made)]).toEqual([of, again.body["call"], after])
+  made.heard = after === "x" ? "committed" : "refused"
+}
+
+it(`a daemon killed ${kills} times under load loses nothing that it said, does nothing twice, and leaves nothing`, {
+  timeout: (120_000 + kills * 60_000) * patience,
+}, async () => {
+  using place = new Place()
+  const known: Made[] = []
+  let child = await place.start()
+  for (let kill = 0; kill < kills; kill += 1) {
+    const all: Made[] = []
+    const clients = Array.from({ length: CLIENTS }, () => client(place, all))
+    // From the first answer on, so that a slow machine is killed at work as well.
+    await expect.poll(() => all.length, { timeout: 60_000, interval: 10 }).toBeGreaterThan(CLIENTS)
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * 1_500))
+    const gone = once(child, "exit")
+    child.kill("SIGKILL")
+    await gone
+    await Promise.all(clients)
+    expect(existsSync(daemonSocket(place.data))).toBe(true)
+    child = await place.start()
+    // The first call of a host closes what a dead one left open.
+    await place.ask("POST", "/v1/calls", {
+      tool: "fixture.act",
+      input: { verb: "print", args: ["1"] },
+      workspace: place.workspace,
+    })
+    for (const made of all) await settle(place, made)
+    known.push(...all)
+    expect(await verifyChain(place.data), `kill ${kill}`).toMatchObject({ ok: true })
+  }
+  for (const made of known)
+    if (made.heard === "committed") expect([made.file, place.content(made)]).toEqual([made.file, "x"])
+  const receipts = readReceipts(place.data).filter(({ action }) => action === "tool.invoked")
+  const recorded = new Set(receipts.map(({ metadata }) => metadata?.["call"]))
+  expect(known.filter(({ call }) => call !== undefined && call !== "none" && !recorded.has(call))).toEqual([])
+  const gone = once(child, "exit")
+  child.kill("SIGKILL")
+  await gone
+  await expect.poll(() => place.processes(), { timeout: 30_000 }).toEqual([])
+  expect(place.mounts()).toEqual([])
+  expect(readdirSync(callsFolder(place.data))).toEqual([])
+})

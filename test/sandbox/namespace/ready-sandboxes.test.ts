@@ -1,0 +1,204 @@
+import { readFileSync } from "node:fs"
+import { afterEach, beforeEach, describe, expect, test } from "vitest"
+import type { SandboxBackend, SandboxShape } from "../../../src/sandbox/backend.ts"
+import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
+import { READY } from "../../../src/sandbox/namespace/launcher/limits.ts"
+import { ReadySandboxes } from "../../../src/sandbox/namespace/launcher/ready-sandboxes.ts"
+import type { WaitingSandbox } from "../../../src/sandbox/namespace/launcher/waiting-sandbox.ts"
+import { jobOf, shapeOf } from "../../../src/sandbox/profile.ts"
+import {
+  commandOf,
+  descendants,
+  prepared,
+  profileOf,
+  removeFolder,
+  runPython,
+  runShell,
+  stillAlive,
+  temporaryFolder,
+  until,
+} from "../../support/sealed.ts"
+
+const statOf = (pid: number): string => {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, "utf8")
+  } catch {
+    return ""
+  }
+}
+
+const shape = shapeOf(profileOf({}))
+const otherShape = shapeOf(profileOf({ limits: { pids: 7 } }))
+
+describe("which sandboxes are kept ready", () => {
+  interface Made {
+    readonly shape: SandboxShape
+    readonly root: string
+  }
+  let clock = 0
+  let fails = false
+  let made: Made[] = []
+  let dropped: unknown[] = []
+  let ready: ReadySandboxes
+  beforeEach(() => {
+    clock = 1_000_000
+    fails = false
+    made = []
+    dropped = []
+    ready = new ReadySandboxes({
+      now: () => clock,
+      drop: (sandbox) => dropped.push(sandbox),
+      make: async (wanted, root) => {
+        if (fails) throw new Error("no room")
+        const one = { shape: wanted, root, alive: () => !dead.has(one) }
+        made.push(one)
+        return one as unknown as WaitingSandbox
+      },
+    })
+  })
+  const dead = new Set<unknown>()
+  const filled = async (): Promise<void> => {
+    ready.refill()
+    for (let turn = 0; turn < 50; turn += 1) await Promise.resolve()
+  }
+  const use = async (times: number, of = shape, root = "/r"): Promise<void> => {
+    for (let n = 0; n < times; n += 1) ready.used(of, root)
+    await filled()
+  }
+
+  test("none before a call ran in one of its shape", async () => {
+    await filled()
+    expect(made).toEqual([])
+    expect(ready.take(shape, "/r")).toBeUndefined()
+  })
+  test("each is given out once, and only for its shape and its view of the root", async () => {
+    clock += READY.coverMs
+    await use(1)
+    clock += READY.coverMs + 1
+    expect(ready.take(otherShape, "/r")).toBeUndefined()
+    expect(ready.take(shape, "/another")).toBeUndefined()
+    const given = [ready.take(shape, "/r"), ready.take(shape, "/r"), ready.take(shape, "/r")]
+    const there = given.filter((sandbox) => sandbox !== undefined)
+    expect(new Set(there).size).toBe(there.length)
+    expect(there).toHaveLength(made.length)
+  })
+  test("as many as calls of late would have used, and one more, within what a shape may have", async () => {
+    await use(1)
+    expect(made).toHaveLength(2)
+    await use(20)
+    expect(made).toHaveLength(READY.perShape)
+  })
+  test("never more in all than the budget: the shape that was not asked for the longest gives way", async () => {
+    for (let n = 0; n < READY.total + 3; n += 1) await use(1, shape, `/r${n}`)
+    expect(made.length - dropped.length).toBe(READY.total)
+    expect(dropped[0]).toBe(made[0])
+  })
+  test("one that died while it waited is not given out", async () => {
+    await use(1)
+    for (const one of made) dead.add(one)
+    expect(ready.take(shape, "/r")).toBeUndefined()
+    expect(dropped).toEqual(made)
+  })
+  test("one that cannot be made fails nothing, and is tried again at the next time", async () => {
+    fails = true
+    await use(1)
+    expect(ready.take(shape, "/r")).toBeUndefined()
+    fails = false
+    await filled()
+    expect(ready.take(shape, "/r")).toBeDefined()
+  })
+  test("a shape that nobody asked for goes", async () => {
+    await use(1)
+    clock += READY.idleMs + 1
+    ready.expire()
+    expect(dropped).toEqual(made)
+    expect(ready.take(shape, "/r")).toBeUndefined()
+  })
+})
+
+describe("sandboxes that wait with the process already inside", () => {
+  let data = ""
+  let workspace = ""
+  let backend: SandboxBackend & { start(): Promise<void> }
+  beforeEach(async () => {
+    data = temporaryFolder("data")
+    workspace = temporaryFolder("workspace")
+    backend = createNamespaceBackend({ data })
+    await backend.start()
+  })
+  afterEach(async () => {
+    await backend[Symbol.asyncDispose]()
+    for (const folder of [data, workspace]) removeFolder(folder)
+  })
+  /** Processes of this host that wait inside for a job: the interpreter, started by its descriptor. */
+  const waiting = (): number[] =>
+    descendants(process.pid)
+      .map(({ pid }) => pid)
+      .filter((pid) => commandOf(pid).startsWith("/proc/self/fd/10\0"))
+
+  /** One waits, has nothing more to do before its job comes, and the host has heard so. */
+  const oneIsReady = async (): Promise<void> => {
+    const idle = (pid: number): boolean => / S /.test(statOf(pid))
+    await until(() => waiting().length > 0 && waiting().every(idle), "one waits for the next call")
+    // What it said before lies with the launcher: by the answer to a question that is asked now, that has been read.
+    await (await prepared(backend, { limits: { pids: 7 } }))[Symbol.asyncDispose]()
+  }
+
+  test("a call is run by a process that was there before it, and that becomes its program", async () => {
+    await (await runShell(backend, workspace, "true")).exited.discard()
+    for (let calls = 0; calls < 3; calls += 1) {
+      await oneIsReady()
+      const there = descendants(process.pid).filter(({ pid }) => waiting().includes(pid))
+      const script = "echo up; read line; echo $line"
+      await using sandbox = await prepared(backend)
+      const job = jobOf(sandbox.profile, { argv: ["/usr/bin/sh", "-c", script], workspace })
+      const running = await sandbox.start(job, new AbortController().signal)
+      if (!running.ok) throw new Error(running.message)
+      let said = ""
+      running.stdout.setEncoding("utf8").on("data", (text: string) => (said += text))
+      await until(() => said === "up\n", "the program runs")
+      const became = stillAlive(there).filter(({ pid }) => commandOf(pid) === `/usr/bin/sh\0-c\0${script}\0`)
+      expect(became).toHaveLength(1)
+      running.stdin.end("ran\n")
+      const exited = await running.exited
+      if (!exited.ok) throw new Error(exited.message)
+      expect(exited.ending).toEqual({ by: "exit", code: 0 })
+      await exited.discard()
+      expect(said).toBe("up\nran\n")
+    }
+  })
+
+  test("whatever a call leaves everywhere it can write, no later call finds, though each was made before", async () => {
+    const plant = [
+      "for at in /tmp /dev/shm $HOME /workspace; do echo planted > $at/planted-$$ || exit 9; done",
+      "mkdir -p /tmp/deep/deeper; ln -s /tmp/deep /dev/shm/link; (sleep 600 &) >/dev/null 2>&1",
+    ].join("; ")
+    const look = "ls -A /tmp /dev/shm $HOME /workspace /run/caisson; ls /proc | grep -c '^[0-9]'"
+    const clean = (await runShell(backend, workspace, look)).stdout
+    for (let round = 0; round < 6; round += 1) {
+      await until(() => waiting().length > 0, "the next one waits")
+      const planted = await runShell(backend, workspace, plant)
+      expect(planted.exited.ending).toEqual({ by: "exit", code: 0 })
+      await planted.exited.discard()
+      await until(() => waiting().length > 0, "the next one waits")
+      const looked = await runShell(backend, workspace, look)
+      expect(looked.stdout).toBe(clean)
+      await looked.exited.discard()
+    }
+  })
+
+  test("variables that no shell could pass arrive as they are, and no other beside them", async () => {
+    const env = { PATH: "/usr/bin:/bin", LANG: "C.UTF-8", "odd.name-1": "x", EMPTY: "", LINES: "a\nb='\"$(id)`" }
+    const print = "import json, os; print(json.dumps(dict(os.environ)))"
+    const { stdout, exited } = await runPython(backend, workspace, print, { env })
+    expect(JSON.parse(stdout)).toEqual({ ...env, PWD: "/workspace" })
+    await exited.discard()
+  })
+
+  test("those that wait go with the launcher", async () => {
+    await (await runShell(backend, workspace, "true")).exited.discard()
+    await until(() => waiting().length > 0, "one waits")
+    await backend[Symbol.asyncDispose]()
+    await until(() => waiting().length === 0, "none is left")
+  })
+})
