@@ -231,7 +231,7 @@ export class Connection implements AsyncDisposable {
       : undefined
   }
   #failure(error: unknown, during: string): Failure {
-    const { SdkError, SdkErrorCode, SdkHttpError, ProtocolError } = this.#sdk
+    const { InsufficientScopeError, SdkError, SdkErrorCode, SdkHttpError, ProtocolError } = this.#sdk
     const { signal, elicit } = this.#caller
     const said = cut(error instanceof Error ? error.message : String(error))
     const failed = (code: Failure["code"], message: string, more: JsonObject = {}, hint?: string): Failure => ({
@@ -247,6 +247,8 @@ export class Connection implements AsyncDisposable {
     if (fault !== undefined)
       return failed("limit_exceeded", `the server was left: ${fault}; nothing was committed`, { limit: "mcp" })
     if (signal.aborted) return failed("cancelled", "the call was cancelled; nothing was committed")
+    // The client has a class of its own for a refusal that names scopes, which is always one by status 403.
+    if (error instanceof InsufficientScopeError) return httpFailure(403, said, during)
     if (error instanceof SdkHttpError && error.status !== undefined) return httpFailure(error.status, said, during)
     const trouble = error instanceof ProtocolError ? undefined : this.#options.trouble?.()
     if (trouble !== undefined) return { ...trouble, details: { during, ...trouble.details } }

@@ -69,8 +69,10 @@ const callOnce = async (
   const outcome = await callOver(transport, desk, spec, binding, values, end)
   const refused = outlet.refused()
   // One that took the call and refused a later request, for the rest of its answer or the session's end, may have done it.
-  const isRefused = !outcome.ok && outcome.undone === true && refused !== undefined
-  return isRefused ? withRefusal(outcome, refused, token !== undefined) : outcome
+  if (outcome.ok || outcome.undone !== true) return outcome
+  if (refused !== undefined) return withRefusal(outcome, refused, token !== undefined)
+  const { undone: _uncertain, ...rest } = outcome
+  return outcome.details["status"] === 401 || outcome.details["status"] === 403 ? rest : outcome
 }
 
 const isBroken = (outcome: Success | Failure): boolean =>
