@@ -16,7 +16,7 @@ export type McpHost = McpOptions["host"]
 /** What a client chose by the address that it came to. */
 export type McpChoice = Pick<McpOptions, "workspace" | "tags" | "finds">
 
-interface McpOverHttp extends AsyncDisposable {
+export interface McpOverHttp extends AsyncDisposable {
   serve(
     request: IncomingMessage,
     response: ServerResponse,

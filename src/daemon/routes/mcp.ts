@@ -6,7 +6,7 @@
  */
 import { closed, problems, text } from "../http/schemas.ts"
 import { refuse } from "../http/problem.ts"
-import { createMcpOverHttp, type McpChoice, type McpHost } from "../../mcp-server/http.ts"
+import type { McpChoice, McpHost, McpOverHttp } from "../../mcp-server/http.ts"
 import { daemonLimits } from "../limits.ts"
 import type { Caller } from "../../host/access/caller.ts"
 import type { Routes } from "./context.ts"
@@ -46,8 +46,13 @@ const asOthers = ({ host, calls }: Pick<Routes, "host" | "calls">): McpHost => (
 })
 
 export const mcpRoutes = ({ app, host, calls, empty, callerOf, version, onFault }: Routes): void => {
-  const mcp = createMcpOverHttp({ host: asOthers({ host, calls }), version, empty, onFault })
-  app.addHook("onClose", () => mcp[Symbol.asyncDispose]())
+  let opened: Promise<McpOverHttp> | undefined
+  /** The protocol's library is a third of the daemon's code: it is loaded for the first client that speaks it. */
+  const mcp = (): Promise<McpOverHttp> =>
+    (opened ??= import("../../mcp-server/http.ts").then(({ createMcpOverHttp }) =>
+      createMcpOverHttp({ host: asOthers({ host, calls }), version, empty, onFault }),
+    ))
+  app.addHook("onClose", async () => (await opened)?.[Symbol.asyncDispose]())
   app.route({
     method: ["GET", "POST", "DELETE"],
     url: "/mcp",
@@ -60,8 +65,9 @@ export const mcpRoutes = ({ app, host, calls, empty, callerOf, version, onFault 
     handler: async (request, reply) => {
       const caller = callerOf(request)
       const choice = choiceOf(request.query as Query, caller)
+      const { serve } = await mcp()
       reply.hijack()
-      await mcp.serve(request.raw, reply.raw, caller, choice, request.body)
+      await serve(request.raw, reply.raw, caller, choice, request.body)
       return await reply
     },
   })
