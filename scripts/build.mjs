@@ -27,6 +27,13 @@ export const build = () => {
   // What runs inside containers is no TypeScript and goes along as it is.
   const isRunnerText = (path) => path === join(root, "src", "runner") || /\.(pl|py|mjs)$/.test(path)
   cpSync(join(root, "src", "runner"), join(root, "dist", "runner"), { recursive: true, filter: isRunnerText })
+  // The manual page is written by the command itself.
+  const page = spawnSync(node, [join(root, "bin", "caisson.cjs"), "completion", "man"], {
+    cwd: root,
+    stdio: ["ignore", "pipe", 2],
+  })
+  if (page.status !== 0) return "failed"
+  writeFileSync(join(root, "dist", "caisson.1"), page.stdout)
   // Sources saved while the compiler ran count as newer than this build.
   writeFileSync(stampOfBuild, "")
   utimesSync(stampOfBuild, startedAt, startedAt)

@@ -4,7 +4,7 @@
  * Guarantees: only commands that exist are here; an unknown one is refused with the nearest name. Unknown flags, extra
  * arguments and flags without a value are refused, each with the command that tells more.
  */
-import { Command, InvalidArgumentError, Option } from "commander"
+import { Argument, Command, InvalidArgumentError, Option } from "commander"
 import type { ApprovalFlags } from "./commands/approvals.ts"
 import type { Terminal } from "./terminal.ts"
 import { about, commands, exitCodes, options, says } from "./texts.ts"
@@ -283,6 +283,16 @@ const addEvidence = (program: Command, terminal: Terminal, finish: Finish): void
     .action(async (flags) => finish(await (await import("./commands/serving/egress-proxy.ts")).run(flags, terminal)))
 }
 
+const addCompletion = (program: Command, version: string, terminal: Terminal, finish: Finish): void => {
+  program
+    .command("completion")
+    .description(commands.completion)
+    .addArgument(new Argument("<shell>", "what for").choices(["bash", "zsh", "fish", "man"]))
+    .action(async (shell: "bash" | "zsh" | "fish" | "man") =>
+      finish((await import("./commands/completion.ts")).run(shell, program, version, terminal)),
+    )
+}
+
 /** As it is typed: `caisson grants create`. */
 const nameOf = (command: Command): string =>
   command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`
@@ -314,6 +324,7 @@ export const createProgram = (version: string, terminal: Terminal, finish: Finis
   addGrants(program, terminal, finish)
   addCatalogue(program, terminal, finish)
   addEvidence(program, terminal, finish)
+  addCompletion(program, version, terminal, finish)
   for (const command of program.commands.flatMap((each) => [each, ...each.commands]))
     command
       .version(version, "-V, --version", "the version of caisson")

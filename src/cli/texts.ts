@@ -40,6 +40,7 @@ export const commands = {
   receiptsExport: "the log, a line an entry, on stdout; with filters, the entries that fit",
   verify: "recompute the chain of receipts and name the first bad line; an absent chain is a finding",
   egressProxy: "the egress proxy on its own",
+  completion: "a script that lets bash, zsh or fish complete caisson's words; `man`: the manual page",
 } as const
 
 export const options = {
@@ -106,6 +107,13 @@ export const exitCodes = `Exit codes:
   3  refused: policy or contract violated; for verify and receipts: they were tampered with, or are gone
   4  a person must act: login, setup, approval
   5  the host cannot enforce or is broken (nothing was run, or nothing was committed)`
+
+/** What the manual page says of files; a line each. */
+export const manFiles = [
+  "$CAISSON_DATA, else ~/.caisson: receipts, keys, homes of drivers, held layers",
+  "caisson.yaml in there: the operator's settings",
+  "NO_COLOR: no colours; CAISSON_DEBUG: stack traces of failures that nobody foresaw",
+] as const
 
 export const says = {
   closing: "letting calls settle; press again to end at once",
