@@ -60,7 +60,7 @@ export const options = {
   person: "for a person: it may approve; without this it is for an agent, and never can",
   tokenWorkspace: "a folder that it may be used on (repeatable)",
   anyWorkspace: "it may be used on any folder",
-  role: "caller, approver, operator or act-for (repeatable; default: caller, for a person approver too)",
+  role: "caller, approver, operator, act-for or pin (repeatable; default: caller, for a person approver too)",
   days: "how many days it is good for (default: 366)",
   grantTool: "the tool that it is for: ID, or ID@MAJOR",
   grantUser: "for whose calls (default: the OS user)",

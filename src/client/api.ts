@@ -66,6 +66,13 @@ export type Envelope = {
         readonly hint: string
         readonly details: { readonly [name: string]: Json }
       }
+      /** the effects are held; approving commits exactly those */
+      readonly approval?: {
+        readonly id: string
+        /** of the API */
+        readonly url: string
+        readonly expires: string
+      }
     }
 )
 
@@ -452,7 +459,7 @@ export interface Operations {
         /** made for a program: it can never approve. Default: true */
         readonly agent?: boolean
         readonly workspaces?: "any" | readonly string[]
-        readonly roles?: readonly ("caller" | "approver" | "operator" | "act-for")[]
+        readonly roles?: readonly ("caller" | "approver" | "operator" | "act-for" | "pin")[]
         readonly days?: number
       }
     }

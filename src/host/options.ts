@@ -25,7 +25,7 @@ import type {
 import { unknownKey } from "./unknown-key.ts"
 
 const LIST: readonly (keyof ListOptions)[] = ["caller"]
-const WHY: readonly (keyof WhyOptions)[] = ["caller", "signal", "unreadable"]
+const WHY: readonly (keyof WhyOptions)[] = ["caller", "signal", "unreadable", "empty"]
 const CALL: readonly (keyof CallOptions)[] = [
   ...WHY,
   "approved",
@@ -35,7 +35,6 @@ const CALL: readonly (keyof CallOptions)[] = [
   "onChanges",
   "key",
   "wait",
-  "empty",
 ]
 const CALLS: readonly (keyof CallsOptions)[] = [...LIST, "limit"]
 const TOKENS: readonly (keyof TokenListOptions)[] = [...LIST, "tenant"]

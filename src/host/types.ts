@@ -96,11 +96,11 @@ export interface WhyOptions extends ListOptions {
   readonly signal?: AbortSignal
   /** why what was given as input or context is no JSON: the call is refused for it, and leaves a receipt */
   readonly unreadable?: string
+  /** an empty folder for a call whose request names no workspace; its tool must change nothing there. Default: the folder that this process is in */
+  readonly empty?: string
 }
 /** Beside what is asked: who asks, and how they can be reached while the call is under way. */
 export interface CallOptions extends WhyOptions {
-  /** an empty folder for a call whose request names no workspace; its tool must change nothing there. Default: the folder that this process is in */
-  readonly empty?: string
   /** a yes, given beforehand, to what this call asks approval for; it counts where the caller may approve */
   readonly approved?: boolean
   /** so many milliseconds this call waits for its workspace, instead of failing on a conflict with others that change it */
@@ -182,7 +182,13 @@ export type Envelope =
       readonly stderr?: string
       readonly notes?: readonly string[]
     })
-  | (EnvelopeBase & { readonly ok: false; readonly error: CallError; readonly notes?: readonly string[] })
+  | (EnvelopeBase & {
+      readonly ok: false
+      readonly error: CallError
+      readonly notes?: readonly string[]
+      /** its effects are held, and approving commits exactly those; the address is the API's */
+      readonly approval?: { readonly id: string; readonly url: string; readonly expires: string }
+    })
 
 export type Availability =
   | { readonly available: true; readonly version?: string }

@@ -117,11 +117,13 @@ describe("a tenant whose user has the same name", () => {
 
   it("lists, replaces and removes a secret of that name", async () => {
     const set = (ask: Ask, value: string) => ask("POST", "/v1/secrets", { slug: "some-token", value })
-    expect((await set(a, "one")).status).toBe(204)
+    expect((await set(aPerson, "one")).status).toBe(204)
     expect((await b("GET", "/v1/secrets")).body).toEqual({ secrets: [] })
-    expect((await b("DELETE", "/v1/secrets/some-token")).body).toEqual({ removed: false })
-    expect((await b("DELETE", "/v1/secrets/some-token?user=acme%2Falice")).status).toBe(403)
-    expect((await b("POST", "/v1/secrets", { slug: "some-token", value: "two", user: "acme/alice" })).status).toBe(403)
+    expect((await bPerson("DELETE", "/v1/secrets/some-token")).body).toEqual({ removed: false })
+    expect((await bPerson("DELETE", "/v1/secrets/some-token?user=acme%2Falice")).status).toBe(403)
+    expect(
+      (await bPerson("POST", "/v1/secrets", { slug: "some-token", value: "two", user: "acme/alice" })).status,
+    ).toBe(403)
     expect((await a("GET", "/v1/secrets")).body).toMatchObject({ secrets: [{ slug: "some-token" }] })
   })
 

@@ -107,7 +107,7 @@ const named = <T extends { readonly id: string; readonly version: string }>(
   return found
 }
 
-export const catalogueRoutes = ({ app, host, callerOf }: Routes): void => {
+export const catalogueRoutes = ({ app, host, empty, callerOf }: Routes): void => {
   const tools = async (caller: Caller) =>
     (await host.tools({ caller })).map((listing) => toldTool(listing, isOperator(caller)))
   const drivers = async (caller: Caller) =>
@@ -192,7 +192,7 @@ export const catalogueRoutes = ({ app, host, callerOf }: Routes): void => {
       const asked = request.body as CallRequest
       if (asked.workspace !== undefined && !asked.workspace.startsWith("/"))
         throw refuse("input_invalid", "`workspace` is not an absolute path", "name the folder from the root")
-      return toldWhy(await host.why(asked, { caller: callerOf(request) }))
+      return toldWhy(await host.why(asked, { caller: callerOf(request), empty }))
     },
   )
 }

@@ -52,7 +52,7 @@ export const tokenRoutes = ({ app, host, callerOf }: Routes): void => {
           label: { type: "string", maxLength: 200 },
           agent: { type: "boolean", description: "made for a program: it can never approve. Default: true" },
           workspaces: { oneOf: [{ const: "any" }, { type: "array", maxItems: 256, items: name }] },
-          roles: { type: "array", maxItems: 8, items: { enum: ["caller", "approver", "operator", "act-for"] } },
+          roles: { type: "array", maxItems: 8, items: { enum: ["caller", "approver", "operator", "act-for", "pin"] } },
           days: { type: "number", exclusiveMinimum: 0, maximum: 366 },
         }),
         response: {

@@ -8,10 +8,10 @@ import { isAbsolute, sep } from "node:path"
 import { unknownKey } from "../unknown-key.ts"
 import { isUserId, osUser } from "./os-user.ts"
 
-const ROLES = ["caller", "approver", "operator", "act-for"] as const
+const ROLES = ["caller", "approver", "operator", "act-for", "pin"] as const
 /**
  * `caller`: may make calls. `approver`: may decide on calls of others. `operator`: owns this host, and is told of
- * everything in it. `act-for`: may call in the name of another user.
+ * everything in it. `act-for`: may call in the name of another user. `pin`: may say which driver serves its calls.
  */
 export type Role = (typeof ROLES)[number]
 const WAYS = ["process", "socket", "token", "mcp"] as const
@@ -94,6 +94,9 @@ export const isOperator = (caller: Pick<Caller, "tenant" | "roles">): boolean =>
 
 /** Is it who it acts for, or may it act for others? Asked wherever a user's own things are told or used. */
 export const mayActForUser = ({ user, actor, roles }: WhoActs): boolean => user === actor || roles.includes("act-for")
+
+/** May it say which driver serves a call, past the order of the host's own? */
+export const mayPin = ({ roles }: Pick<Caller, "roles">): boolean => roles.includes("pin") || roles.includes("operator")
 
 /** Is `inner` the folder `outer` or below it? Both are absolute and without `.` and `..`. */
 export const isWithin = (inner: string, outer: string): boolean => {

@@ -9,7 +9,7 @@ import { deepFreeze } from "../../manifest/values/freeze.ts"
 import { compileSchema } from "../../manifest/schema/json-schema.ts"
 import type { JsonObject, JsonSchema, JsonValue } from "../../manifest/types.ts"
 import { mayCall } from "../access/decide.ts"
-import { subjectOf } from "../access/caller.ts"
+import { mayPin, subjectOf } from "../access/caller.ts"
 import { isUserId } from "../access/os-user.ts"
 import type { Failure } from "../failure.ts"
 import { exampleInput, faultsText } from "../invoke/input-faults.ts"
@@ -166,6 +166,13 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
       "the call pins two different drivers",
       { field: "pinnedProvider" },
       "name one driver, by --driver or by context.pinnedProvider",
+    )
+  if (pin !== undefined && !mayPin(caller))
+    return refuse(
+      "unauthorised",
+      "this caller may not say which driver serves its calls",
+      { field: request.driver === undefined ? "pinnedProvider" : "driver" },
+      "leave the driver out, or ask for the role `pin`",
     )
   const isUnnamed = request.workspace === undefined && requested.empty !== undefined
   if (isUnnamed && tool.mutates.some((scope) => scope.class === "workspace"))

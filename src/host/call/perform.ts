@@ -29,7 +29,7 @@ import { barredWithin, nestingOf, tellChanged } from "./running/nested.ts"
 import { cancelled, unlessCancelled } from "./running/cancelled.ts"
 import { renew } from "./renew.ts"
 import { seal } from "./seal.ts"
-import { settle } from "./settle.ts"
+import { approvalUrl, settle } from "./settle.ts"
 import { signIn } from "./sign-in.ts"
 import { transform } from "./transform.ts"
 import type { Authorized, Holder, Judged, Progress, Requested, Routed, Step } from "./steps.ts"
@@ -283,6 +283,12 @@ const committedOf = (effects: readonly ReportedEffect[]): Committed => {
   return kept.length === effects.length ? "all" : new Set(kept.map((effect) => effect.path.toWellFormed()))
 }
 
+const approvalOf = (held: JsonObject | undefined): Pick<Extract<Envelope, { ok: false }>, "approval"> => {
+  const { id, expires } = held ?? {}
+  if (typeof id !== "string" || typeof expires !== "string") return {}
+  return { approval: { id, url: approvalUrl(id), expires } }
+}
+
 const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Promise<Envelope> => {
   const { progress, effects, denied, timings, backend } = trail
   const error = end.ok ? undefined : callErrorOf(end)
@@ -303,7 +309,7 @@ const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Pr
       }),
     )
     const receipt = `sha256:${event?.hash ?? ""}`
-    if (!end.ok) return { ok: false, error: error as CallError, ...base, receipt }
+    if (!end.ok) return { ok: false, error: error as CallError, ...base, receipt, ...approvalOf(trail.held) }
     return {
       ok: true,
       value: end.value,

@@ -22,11 +22,17 @@ interface Settled {
   readonly held?: JsonObject
 }
 
+/** Where the daemon's API tells of it and takes the answer. */
+export const approvalUrl = (id: string): string => `/v1/approvals/${id}`
+
 const held = ({ tool }: Judged, verdict: Failure, { id, expires }: Extract<HoldOutcome, { ok: true }>): Failure => ({
   ...verdict,
   message: `${verdict.message}; they are held until ${expires}`,
   hint: `look at it with \`caisson approvals show ${id}\`, then approve or deny it${mutatesOutside(tool).length > 0 ? "" : ", or run it again with --yes"}`,
-  details: { ...verdict.details, approval: { id, expires, class: verdict.details["approval"] ?? "on-mutate" } },
+  details: {
+    ...verdict.details,
+    approval: { id, url: approvalUrl(id), expires, class: verdict.details["approval"] ?? "on-mutate" },
+  },
 })
 const notHeld = (verdict: Failure, message: string): Failure => ({
   ...verdict,

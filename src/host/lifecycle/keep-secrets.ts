@@ -1,7 +1,8 @@
 /**
  * `secrets`: what a person does with the vault. A value goes in and never comes out here.
  *
- * Guarantees: a caller sets, sees and removes secrets of its own user alone; secrets of others, those for everybody, and
+ * Guarantees: a caller sets, sees and removes secrets of its own user alone, and a program's token only sees their names;
+ * secrets of others, those for everybody, and
  * new keys are the operator's. What was done, and what was refused, is a line of the audit log. Nothing that is answered or
  * written down holds a value.
  */
@@ -29,6 +30,16 @@ const notYours: Failure = {
   ok: false,
   code: "unauthorised",
   message: "a caller keeps secrets of its own user alone",
+  details: {},
+}
+
+/** What an agent may put in the place of its user's own credentials, the user's next calls would be made with. */
+const isPersons = (caller: Caller): boolean => caller.mayApprove || isOperator(caller)
+const notAPerson: Failure = {
+  ok: false,
+  code: "unauthorised",
+  message: "a token made for an agent keeps and removes no secrets",
+  hint: "ask a person who may approve, or an operator",
   details: {},
 }
 
@@ -146,8 +157,9 @@ export const secretsOf = (
     act: (scope: SecretScope) => Promise<VaultAnswer<T>>,
   ): Promise<Told<T>> => {
     const caller = callerIn(options)
-    const scope =
-      action === "secret.set" ? scopeOf(core, caller, options) : await scopeToRemove(core, caller, slug, options)
+    const scope = isPersons(caller)
+      ? await (action === "secret.set" ? scopeOf(core, caller, options) : scopeToRemove(core, caller, slug, options))
+      : notAPerson
     const answer = scope.ok ? await act(scope.value) : scope
     await log.append(draftOf(action, caller, answer, { slug, ...(scope.ok ? { scope: scope.value } : {}) }))
     return told(answer)
