@@ -5,6 +5,7 @@
  * arguments and flags without a value are refused, each with the command that tells more.
  */
 import { Argument, Command, InvalidArgumentError, Option } from "commander"
+import { addAuthoring } from "./authoring-commands.ts"
 import type { ApprovalFlags } from "./commands/approvals.ts"
 import type { Terminal } from "./terminal.ts"
 import { about, commands, exitCodes, options, says } from "./texts.ts"
@@ -325,6 +326,7 @@ export const createProgram = (version: string, terminal: Terminal, finish: Finis
   addCatalogue(program, terminal, finish)
   addEvidence(program, terminal, finish)
   addCompletion(program, version, terminal, finish)
+  addAuthoring(program, terminal, finish)
   for (const command of program.commands.flatMap((each) => [each, ...each.commands]))
     command
       .version(version, "-V, --version", "the version of caisson")

@@ -26,7 +26,8 @@ export const takingManifests = [
   ...["approvals", "approvals show", "approvals approve", "approvals deny"],
 ]
 
-const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)
+export const quoted = (word: string): string =>
+  /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 
 /** One command, without backticks. */
 export const typedAgain = (command: string, manifests: readonly string[] = []): string =>

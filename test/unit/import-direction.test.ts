@@ -33,9 +33,21 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   runner: [],
   host: ["base", "linux", "sandbox", "egress-proxy", "define", "manifest", "data-folder"],
   "mcp-server": ["host", "manifest"],
+  authoring: ["manifest"],
   daemon: ["mcp-server", "host", "linux", "manifest", "data-folder"],
   client: [],
-  cli: ["client", "data-folder", "daemon", "mcp-server", "host", "linux", "sandbox", "egress-proxy", "manifest"],
+  cli: [
+    "authoring",
+    "client",
+    "data-folder",
+    "daemon",
+    "mcp-server",
+    "host",
+    "linux",
+    "sandbox",
+    "egress-proxy",
+    "manifest",
+  ],
 }
 const imports = readImports()
 const told = ({ from, to }: Import): string => `${from} imports ${to}`

@@ -5,45 +5,16 @@
  * them, each driver against its tools, its templates too. Exit code 2 if anything is wrong, or if nothing was found at
  * all. Reads only: nothing is fetched or run.
  */
-import { resolve, sep } from "node:path"
-import { fileURLToPath } from "node:url"
-import { createRegistry } from "../../host/registry/registry.ts"
-import { loadFound } from "../../manifest/read/discover.ts"
-import type { Diagnostic, LoadResult, ManifestMode } from "../../manifest/types.ts"
 import { exit } from "../exit.ts"
 import { diagnosticLines } from "../render/diagnostics.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
 import { inline } from "../visible.ts"
 import { says } from "../texts.ts"
+import { examine } from "./authoring/examine.ts"
 
 export interface ValidateFlags {
   readonly strict?: boolean
   readonly json?: boolean
-}
-
-interface Findings {
-  readonly manifests: number
-  readonly diagnostics: readonly Diagnostic[]
-}
-
-const bundled = fileURLToPath(new URL("../../../manifests", import.meta.url))
-const fileOf = (result: LoadResult): string => (result.ok ? result.manifest.source.file : result.file)
-
-const examine = (paths: readonly string[], mode: ManifestMode): Findings => {
-  const roots = paths.map((path) => resolve(path))
-  const isAsked = (file: string): boolean =>
-    roots.some((root) => file === root || file.startsWith(root.endsWith(sep) ? root : root + sep))
-  let manifests = 0
-  const { diagnostics } = createRegistry({
-    dirs: [bundled, ...roots],
-    mode,
-    load: (found, options) => {
-      const results = loadFound(found, options)
-      manifests = results.filter((result) => isAsked(fileOf(result))).length
-      return results
-    },
-  })
-  return { manifests, diagnostics: diagnostics.filter((diagnostic) => isAsked(diagnostic.file)) }
 }
 
 const plural = (count: number, word: string): string => `${count} ${word}${count === 1 ? "" : "s"}`
