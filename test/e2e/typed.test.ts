@@ -1,6 +1,6 @@
 /** What the documents tell people to type, typed: the README's own blocks, and the tour's commands. */
-import { mkdirSync, readFileSync } from "node:fs"
-import { join } from "node:path"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { execa } from "execa"
 import { afterEach, beforeEach, expect, test } from "vitest"
@@ -42,6 +42,33 @@ test("the README's first calls all work as they are written", async () => {
 test("the README's recipe for hosts of one's own leads to the driver with those hosts", async () => {
   const said = await type(blocksBelow("The catalogue"), true)
   expect(JSON.parse(said.at(-1) ?? "")).toMatchObject({ selected: "my-curl@1", egress: ["docs.example.org"] })
+})
+
+/** The files that a document shows whole (```yaml NAME), written below `folder` as manifests. */
+const writeShown = (document: string, folder: string): readonly string[] =>
+  [...readFileSync(join(clone, document), "utf8").matchAll(/^```yaml (\S+\.md)\n(.*?)^```/gms)].map(
+    ([, name = "", front = ""]) => {
+      const path = join(folder, name)
+      mkdirSync(dirname(path), { recursive: true })
+      writeFileSync(path, `---\n${front}---\n`)
+      return path
+    },
+  )
+
+test("the example of the manifest reference validates strictly, and its own example holds", async () => {
+  expect(writeShown("docs/manifests.md", room.folder)).toHaveLength(2)
+  const manifests = join(room.folder, "notes")
+  mkdirSync(join(room.folder, "workspace"))
+  writeFileSync(join(room.folder, "workspace/empty.txt"), "")
+  const said = await type(
+    `npx caisson validate --strict ${manifests}
+    npx caisson call notes.count --manifests ${manifests} --workspace ${room.folder}/workspace -i '{"path": "empty.txt"}'`,
+    true,
+  )
+  expect(said.map((line) => JSON.parse(line) as object)).toMatchObject([
+    { ok: true, manifests: 2, warnings: 0 },
+    { ok: true, value: "0 empty.txt\n" },
+  ])
 })
 
 test("every command that the tour shows can be typed and ends as in the tour", async () => {
