@@ -50,7 +50,7 @@ const seccomp = namespace(
 const bwrap = (find: string, replace: string): Edit => namespace("launcher/bwrap-arguments.ts", find, replace)
 const noKill = [
   namespace("launcher/waiting-sandbox.ts", "if (first !== undefined && !closed) pidfdKill(first)", ""),
-  processes("tree.ts", "if (tries === 20) kill(first)", ""),
+  processes("tree.ts", "if (tries === 2) kill(first)", ""),
 ]
 const noConflicts: readonly Edit[] = [
   {

@@ -158,7 +158,7 @@ export const openEmptyMounts = (options: EmptyMountsOptions): EmptyMounts => {
     for (const folder of new Set(Object.values(made))) makeFolder(folder)
     return made
   }
-  const parts = (name: string): LayerParts => makeParts(folders(name))
+  const parts = (name: string): LayerParts => makeParts(folders(name), identity)
   try {
     const workspace = join(at, "workspace")
     const terminal = join(workspace, "terminal")

@@ -6,9 +6,9 @@
  * user, so that its private files work without the sandbox being root.
  * Assumes: mount rights in the calling process's mount namespace.
  */
-import { chmodSync, chownSync, readFileSync, realpathSync, statSync } from "node:fs"
+import { chownSync, readFileSync, realpathSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { makeFolder } from "../exact-modes.ts"
+import { makeFolder, setMode } from "../exact-modes.ts"
 import { type Identity, LayerUnavailable, type OwnerMaps } from "./owner-maps.ts"
 import { mountOverlay } from "./mount-overlay.ts"
 import { SyscallError } from "../../linux/libc.ts"
@@ -81,7 +81,7 @@ const mountLayer = ({ at, store }: LayerFolders, merged: string, sandbox: Identi
   }
 }
 
-export const makeParts = ({ at, store }: LayerFolders): LayerParts => {
+export const makeParts = ({ at, store }: LayerFolders, sandbox: Identity | undefined): LayerParts => {
   const parts = {
     lower: join(at, "lower"),
     merged: join(at, "merged"),
@@ -89,6 +89,7 @@ export const makeParts = ({ at, store }: LayerFolders): LayerParts => {
     work: join(store, "work"),
   }
   for (const folder of Object.values(parts)) makeFolder(folder)
+  if (sandbox !== undefined) chownSync(parts.upper, sandbox.uid, sandbox.gid)
   return { at, store, ...parts }
 }
 
@@ -98,7 +99,7 @@ export const openScratch = (
   sandbox: Identity | undefined,
   folders: Readonly<Record<string, number>>,
 ) => {
-  const { upper, merged } = makeParts(own)
+  const { upper, merged } = makeParts(own, undefined)
   for (const [name, mode] of Object.entries(folders)) {
     makeFolder(join(upper, name), mode)
     if (sandbox !== undefined) chownSync(join(upper, name), sandbox.uid, sandbox.gid)
@@ -131,8 +132,7 @@ export const openLayer = async ({ source, parts, sandbox, owners }: LayerOptions
       "use a workspace on ext4, xfs, btrfs or tmpfs with Linux 5.12 or newer, or run as the workspace's owner instead of root",
     )
   }
-  if (sandbox !== undefined) chownSync(upper, sandbox.uid, sandbox.gid)
-  chmodSync(upper, stat.mode & 0o777)
+  setMode(upper, stat.mode & 0o777)
   try {
     mountLayer(parts, merged, sandbox)
   } catch (error) {

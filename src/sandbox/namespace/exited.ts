@@ -59,6 +59,11 @@ export class Exited implements ExitedSandbox {
       return UNSEEN
     }
     this.#settled = true
+    // There is nothing to write, and nobody to wait for.
+    if (this.writes.effects.length === 0) {
+      void letGo(this.#launched, this.#sandbox)
+      return { ok: true }
+    }
     const onCancel = (): void =>
       void this.#launched
         .ask({ op: "stop", sandbox: this.#sandbox, ending: { by: "cancelled" } })

@@ -13,7 +13,7 @@ export const GROUP = {
 export const TREE = {
   /** `tree`: how long a killed tree may take to be gone; then the run is not settled and its layer is never used */
   goneMs: 20_000,
-  /** `signal`: how often the program's first process is looked for while it is not there yet */
+  /** `signal`: how often the program's first process is looked for while it is not there yet; `tree`: and its end */
   lookMs: 5,
 } as const
 

@@ -86,7 +86,7 @@ export class RunningProgram implements RunningSandbox {
     terminal?.close()
   }
   async [Symbol.asyncDispose](): Promise<void> {
-    this.stop({ by: "cancelled" })
+    if (!this.#over) this.stop({ by: "cancelled" })
     const exited = await this.exited.catch(() => undefined)
     if (exited?.ok === true) await exited.discard()
     this.#close()

@@ -8,7 +8,7 @@
  * Assumes: runs in the launcher, which is pid 1 of its own namespace and so inherits orphans.
  */
 import { readdirSync, readlinkSync } from "node:fs"
-import { setTimeout as delay } from "node:timers/promises"
+import { childEnded } from "../../linux/child-ended.ts"
 import { reap } from "../../linux/processes.ts"
 import type { NetworkNamespace } from "../network/netns.ts"
 import type { Group } from "./cgroup.ts"
@@ -49,8 +49,8 @@ const kill = (pid: number): void => {
     // It is gone.
   }
 }
-const pause = (tries: number): Promise<unknown> =>
-  tries < 20 ? new Promise((resolve) => setImmediate(resolve)) : delay(1)
+/** So long at most between two looks, where the kernel's word that a child ended does not come first. */
+const pause = (tries: number): Promise<void> => childEnded(Math.min(TREE.lookMs, 1 + tries))
 
 export interface TreeEnd {
   readonly gone: boolean
@@ -62,11 +62,12 @@ const left: TreeEnd = { gone: false }
 /** Wait until the sandbox's first process is reaped: its namespace is then empty. */
 const namespaceGone = async (first: number, until: number): Promise<TreeEnd> => {
   for (let tries = 0; ; tries += 1) {
+    const next = pause(tries)
     const reaped = reap(first)
     if (reaped !== undefined) return { gone: true, cpuMs: reaped.cpuMs }
-    if (tries === 20) kill(first)
+    if (tries === 2) kill(first)
     if (Date.now() > until) return left
-    await pause(tries)
+    await next
   }
 }
 

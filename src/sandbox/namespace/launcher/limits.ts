@@ -26,6 +26,8 @@ export const PARKED = {
   ready: 2,
   /** `sandboxes`: a prepared sandbox that is not started within this no longer holds up the making of the next ones */
   refillMs: 50,
+  /** the same: a call whose sandbox was let go of has its answer by then */
+  afterMs: 5,
 } as const
 
 export const READY = {

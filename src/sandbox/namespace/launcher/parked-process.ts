@@ -9,12 +9,13 @@ import { closeSync, fchownSync } from "node:fs"
 import { Socket } from "node:net"
 import type { Duplex, Writable } from "node:stream"
 import { finished } from "node:stream/promises"
-import { setTimeout as delay } from "node:timers/promises"
+import { childEnded } from "../../../linux/child-ended.ts"
 import { socketPair } from "../../../linux/sockets.ts"
 import { spawnProgram } from "../../../linux/spawn.ts"
 import { makePipe, reap, type Reaped } from "../../../linux/processes.ts"
 import type { Identity } from "../../layers/overlay.ts"
 import type { Group, Groups } from "../../process/cgroup.ts"
+import { TREE } from "../../process/limits.ts"
 import { createNetwork, type NetworkNamespace } from "../../network/netns.ts"
 import type { StreamRole } from "./protocol.ts"
 
@@ -107,10 +108,11 @@ const commandFor = (identity: Identity | undefined): [string, ...string[]] => {
 
 /** Its descriptors close a moment before it can be reaped. */
 const reaped = async (pid: number): Promise<Reaped> => {
-  for (let tries = 0; ; tries += 1) {
+  for (;;) {
+    const next = childEnded(TREE.lookMs)
     const end = reap(pid)
     if (end !== undefined) return end
-    await (tries < 20 ? new Promise((resolve) => setImmediate(resolve)) : delay(1))
+    await next
   }
 }
 const endOf = ({ status }: Reaped): ProcessEnd => {

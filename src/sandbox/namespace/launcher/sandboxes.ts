@@ -72,6 +72,7 @@ export class Sandboxes {
   readonly #ready: ReadySandboxes
   readonly #sandboxes = new Map<number, Sandbox>()
   #serial = 0
+  #refilling: { readonly at: number; readonly timer: NodeJS.Timeout } | undefined
 
   constructor(options: LauncherOptions, host: Pick<ParkedProcessesOptions, "handOver" | "gone">) {
     this.#premises = openPremises(options)
@@ -93,10 +94,17 @@ export class Sandboxes {
   park(): void {
     this.#parkedProcesses.park()
   }
-  /** Nothing that a call waits for is under way: make what the next ones will want. */
-  #refill(): void {
-    this.park()
-    this.#ready.refill()
+  /** Nothing that a call waits for is under way then: make what the next ones will want. */
+  #refillIn(ms: number): void {
+    const at = performance.now() + ms
+    if (this.#refilling !== undefined && this.#refilling.at <= at) return
+    clearTimeout(this.#refilling?.timer)
+    const timer = setTimeout(() => {
+      this.#refilling = undefined
+      this.park()
+      this.#ready.refill()
+    }, ms)
+    this.#refilling = { at, timer }
   }
 
   async #makeReady(shape: SandboxShape, root: string): Promise<WaitingSandbox> {
@@ -149,7 +157,7 @@ export class Sandboxes {
         started()
         this.#ready.used(sandbox.shape, sandbox.root)
         // A call that goes on does not keep the next ones from theirs.
-        setTimeout(() => this.#refill(), PARKED.refillMs)
+        this.#refillIn(PARKED.refillMs)
       })
     } catch (error) {
       sandbox.dropped = true
@@ -161,7 +169,8 @@ export class Sandboxes {
       sandbox.over = true
       sandbox.waiting?.end()
       if (sandbox.dropped === true) this.discard(sandbox.id)
-      setImmediate(() => this.#refill())
+      // Its end is judged, and its layer written, before what the next ones want is made: that holds up this thread.
+      else this.#refillIn(PARKED.refillMs)
     }
   }
 
@@ -292,6 +301,7 @@ export class Sandboxes {
     sandbox.layers?.discard()
     if (sandbox.waiting === undefined) sandbox.offered[Symbol.dispose]()
     else sandbox.waiting.dispose()
+    if (sandbox.over === true) this.#refillIn(PARKED.afterMs)
   }
 
   #known(id: number): Sandbox {

@@ -64,7 +64,7 @@ interface MakeOptions {
 }
 
 /** JSON documents, one a line. */
-const readStatus = (parkedProcess: ParkedProcess, onChild: (pid: number) => void): Status => {
+const readStatus = (parkedProcess: ParkedProcess, onChild: (pid: number) => void, onExit: () => void): Status => {
   const status: Status = { childPid: undefined, exitCode: undefined }
   parkedProcess.watchStatus((text) => {
     const child = /"child-pid": (\d+)\b[^}]*\}/.exec(text)?.[1]
@@ -73,7 +73,10 @@ const readStatus = (parkedProcess: ParkedProcess, onChild: (pid: number) => void
       onChild(status.childPid)
     }
     const exit = /"exit-code": (\d+)/.exec(text)?.[1]
-    if (exit !== undefined) status.exitCode = Number(exit)
+    if (exit !== undefined && status.exitCode === undefined) {
+      status.exitCode = Number(exit)
+      onExit()
+    }
   })
   return status
 }
@@ -184,7 +187,7 @@ export const makeWaitingSandbox = async (options: MakeOptions): Promise<WaitingS
     })
     const inHand = Promise.withResolvers<void>()
     inHand.promise.catch(() => undefined)
-    const told = readStatus(parkedProcess, (pid) => {
+    const onChild = (pid: number): void => {
       try {
         first = pidfdOpen(pid)
         if (!grouped) {
@@ -197,7 +200,9 @@ export const makeWaitingSandbox = async (options: MakeOptions): Promise<WaitingS
         inHand.reject(new SandboxNotMade(`it could not be taken in hand: ${(error as Error).message}`))
         parkedProcess.kill()
       }
-    })
+    }
+    // The program is over, and nothing else in there is to outlive it: bubblewrap's own end takes as long again.
+    const told = readStatus(parkedProcess, onChild, killFirst)
     status = told
     const door = readDoor(parkedProcess)
     const paths = { ...mounts, root, blank }
