@@ -1,4 +1,7 @@
-/** A daemon that is killed at random moments under load, against a model of what it has said. `CAISSON_CHAOS_KILLS=50`. */
+/**
+ * A daemon that is killed at random moments under load, against a model of what it has said: on SQLite, and on a PostgreSQL
+ * that lives on. `CAISSON_CHAOS_KILLS=50`.
+ */
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { once } from "node:events"
@@ -8,8 +11,10 @@ import { callsFolder, daemonSocket } from "../../src/data-folder/paths.ts"
 import { readReceipts, verifyChain } from "../../src/host/index.ts"
 import { type Answer, askLocally } from "../e2e/daemon-world.ts"
 import { openFolder } from "../e2e/host-world.ts"
+import { describeNeeding } from "../support/needing.ts"
 import { patience } from "../support/patience.ts"
 import { removeFolder } from "../support/remove-folder.ts"
+import { noPostgres, startPostgresServer } from "../support/servers/postgres.ts"
 
 const kills = Number(process.env["CAISSON_CHAOS_KILLS"] ?? 3)
 const CLIENTS = 6
@@ -31,9 +36,9 @@ class Place implements Disposable {
   readonly data = join(this.folder, "data")
   readonly workspace = join(this.folder, "work")
   readonly config = join(this.folder, "caisson.yaml")
-  constructor() {
+  constructor(config: string) {
     mkdirSync(join(this.workspace, "notes"), { recursive: true })
-    writeFileSync(this.config, "", { mode: 0o600 })
+    writeFileSync(this.config, config, { mode: 0o600 })
   }
   async start(): Promise<ChildProcess> {
     const fixture = join(import.meta.dirname, "fixtures/dying-daemon.ts")
@@ -162,10 +167,8 @@ const settle = async (place: Place, made: Made): Promise<void> => {
   made.heard = after === "x" ? "committed" : "refused"
 }
 
-it(`a daemon killed ${kills} times under load loses nothing that it said, does nothing twice, and leaves nothing`, {
-  timeout: (120_000 + kills * 60_000) * patience,
-}, async () => {
-  using place = new Place()
+const killed = async (config: string): Promise<void> => {
+  using place = new Place(config)
   const known: Made[] = []
   let child = await place.start()
   for (let kill = 0; kill < kills; kill += 1) {
@@ -201,4 +204,17 @@ it(`a daemon killed ${kills} times under load loses nothing that it said, does n
   await expect.poll(() => place.processes(), { timeout: 30_000 }).toEqual([])
   expect(place.mounts()).toEqual([])
   expect(readdirSync(callsFolder(place.data))).toEqual([])
+}
+
+const says = "loses nothing that it said, does nothing twice, and leaves nothing"
+const options = { timeout: (120_000 + kills * 60_000) * patience }
+it(`a daemon killed ${kills} times under load ${says}`, options, () => killed(""))
+
+describeNeeding("on a PostgreSQL", noPostgres, () => {
+  it(`a daemon killed ${kills} times under load ${says}`, options, async () => {
+    await using server = await startPostgresServer()
+    const file = join(server.folder, "url")
+    writeFileSync(file, `${await server.database()}\n`, { mode: 0o600 })
+    await killed(`store: { postgres: { url_file: ${file} } }\n`)
+  })
 })
