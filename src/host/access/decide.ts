@@ -15,7 +15,7 @@ import type { Failure } from "../failure.ts"
 import { type Caller, isAllowedFolder, isOperator, mayActForUser, type WhoActs } from "./caller.ts"
 import { type AccessRecord, type Deed, evaluateGrants } from "./grants.ts"
 import type { AccessPolicy } from "./policy.ts"
-import { mayRelease, ruleMatches, ruleVerdict } from "./rules.ts"
+import { counts, mayRelease, ruleMatches, ruleVerdict } from "./rules.ts"
 
 export interface CallFacts extends Deed {
   /** the tool, as the caller named it */
@@ -33,6 +33,17 @@ export interface CallFacts extends Deed {
   readonly now: number
 }
 
+/** What the receipt says of a grant that answered. */
+export interface UsedGrant {
+  readonly id: string
+  readonly by: string
+  /** which use it was, of how many */
+  readonly use: number
+  readonly uses: number
+  /** those of others that a rule wanted beside it */
+  readonly beside?: readonly Omit<UsedGrant, "beside">[]
+}
+
 export interface Approval {
   readonly class: "auto" | "on-mutate" | "always"
   /** the `policy:` the contract names, where it does */
@@ -44,7 +55,7 @@ export interface Approval {
   /** what a person answered while the call was under way */
   readonly answers?: { readonly call?: boolean; readonly effects?: boolean }
   /** the yes that was given beforehand, where one answered what this call asked: it holds for all of the call */
-  readonly grant?: { readonly id: string; readonly by: string; readonly use: number; readonly uses: number }
+  readonly grant?: UsedGrant
   /** what happens when the call turns out to have changed the workspace */
   readonly onEffects: "commit" | "ask"
 }
@@ -181,6 +192,39 @@ export const isRuled = (policy: AccessPolicy, deed: Deed): boolean =>
 export const mayApprove = (policy: AccessPolicy, person: Caller, deed: Deed): boolean =>
   person.mayApprove &&
   rulesOf(policy, deed).every((rule) => ruleVerdict(rule, deed) === "allow" || mayRelease(rule, person))
+
+/** Rules that allow so many calls in a time, and speak of this one. */
+export const budgetedRules = (policy: AccessPolicy, deed: Deed): readonly GovernanceRule[] =>
+  rulesOf(policy, deed).filter(
+    ({ decision, budget, match }) =>
+      decision === "allow" && budget !== undefined && deed.tool.riskLevel >= match.riskLevelMin,
+  )
+
+/**
+ * The fewest of these people, in their order, whose yeses release together what the call asks approval for; who asks is
+ * none of those whom a rule wants several of. Undefined: all of them do not.
+ */
+export const releasedBy = <P extends { readonly person: Caller }>(
+  policy: AccessPolicy,
+  maker: Caller,
+  people: readonly P[],
+  deed: Deed,
+): readonly P[] | undefined => {
+  const asking = rulesOf(policy, deed).filter((rule) => ruleVerdict(rule, deed) !== "allow")
+  const able = people.filter(({ person }) => person.mayApprove)
+  if (asking.length === 0) return able.length === 0 ? undefined : able.slice(0, 1)
+  const chosen: P[] = []
+  const isShort = (rule: GovernanceRule): boolean => {
+    const who = new Set(chosen.flatMap(({ person }) => (counts(rule, person) ? [person.actor] : [])))
+    if (rule.quorum > 1) who.delete(maker.actor)
+    return who.size < rule.quorum
+  }
+  for (const one of able) {
+    const isNew = !chosen.some(({ person }) => person.actor === one.person.actor)
+    if (isNew && asking.some((rule) => isShort(rule) && counts(rule, one.person))) chosen.push(one)
+  }
+  return asking.some(isShort) ? undefined : chosen
+}
 
 const approvalFor = (policy: AccessPolicy, caller: Caller, call: CallFacts): Approval | Failure => {
   const { tool, action, plan, approved, beforehand } = call

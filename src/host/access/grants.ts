@@ -29,6 +29,8 @@ export const unheldOf = ({ grants: { requirements, limits, defaults } }: GrantsP
 export interface Deed {
   readonly tool: ToolContract
   readonly action?: ActionContract
+  /** rules, by their slugs, whose budget this call was debited to; absent: none */
+  readonly within?: ReadonlySet<string>
 }
 
 type GrantReason =

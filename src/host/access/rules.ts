@@ -2,8 +2,8 @@
  * AIP-7: what a class of actions needs before it runs. Rules of the operator's own folders, and those that a contract
  * names itself.
  *
- * Guarantees: pure. The strictest rule holds: deny, then approval, then allow (C-45). A budget, which this host does
- * not count, reads as used up: a person is asked. Where a rule names its signers, nobody else's yes counts, and where it
+ * Guarantees: pure. The strictest rule holds: deny, then approval, then allow (C-45). A budget that this call was not
+ * debited to reads as used up: a person is asked. Where a rule names its signers, nobody else's yes counts, and where it
  * wants more than one of them, no single yes does.
  */
 import type { GovernanceRule, Signer } from "../../manifest/types.ts"
@@ -37,10 +37,11 @@ export const ruleMatches = (rule: GovernanceRule, { tool, action }: Deed): boole
 
 type RuleVerdict = "deny" | "ask" | "allow"
 /** A rule for larger risks than the tool's says nothing. Words that are not known ask. */
-export const ruleVerdict = (rule: GovernanceRule, { tool }: Deed): RuleVerdict => {
+export const ruleVerdict = (rule: GovernanceRule, { tool, within }: Deed): RuleVerdict => {
   if (tool.riskLevel < rule.match.riskLevelMin) return "allow"
   if (rule.decision === "deny") return "deny"
-  return rule.decision === "allow" && rule.budget === undefined && rule.autonomy > 1 ? "allow" : "ask"
+  const hasRoom = rule.budget === undefined || within?.has(rule.slug) === true
+  return rule.decision === "allow" && hasRoom && rule.autonomy > 1 ? "allow" : "ask"
 }
 
 /** Who signs is who was authenticated, whomever they act for. */
@@ -50,6 +51,9 @@ const isSigner = (signer: Signer, caller: Caller): boolean => {
   return role === "operator" ? isOperator(caller) : caller.roles.some((own) => own === role)
 }
 
-/** Would this caller's yes release a call that the rule holds? */
-export const mayRelease = ({ signers, quorum }: GovernanceRule, caller: Caller): boolean =>
-  quorum <= 1 && (signers.length === 0 || signers.some((signer) => isSigner(signer, caller)))
+/** Does this person's yes count for a call that the rule holds, beside those of others that it may want? */
+export const counts = ({ signers }: GovernanceRule, caller: Caller): boolean =>
+  signers.length === 0 || signers.some((signer) => isSigner(signer, caller))
+
+/** Would this caller's yes release it alone? */
+export const mayRelease = (rule: GovernanceRule, caller: Caller): boolean => rule.quorum <= 1 && counts(rule, caller)

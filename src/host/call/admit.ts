@@ -18,6 +18,7 @@ import { hostLimits } from "../limits.ts"
 import type { CallRequest } from "../types.ts"
 import { unknownKey } from "../unknown-key.ts"
 import type { HostCore } from "./core.ts"
+import { isBoundKey, withBoundContext } from "./admission/bound-context.ts"
 import { findTool } from "./admission/find-tool.ts"
 import type { Admitted, Requested, Step } from "./steps.ts"
 import { openEmpty, openWorkspace } from "./admission/workspace.ts"
@@ -157,7 +158,9 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
   if (failure !== undefined) return failure
   const copied = copyOf(request.context, hostLimits.contextBytes.value, "context")
   if (!copied.ok) return copied
-  const context = readContext(copied.value, tool.contextSchema)
+  const filled = withBoundContext(core, requested, tool, copied.value)
+  if (!filled.ok) return filled
+  const context = readContext(filled.value, tool.contextSchema)
   if (!context.ok) return context
   const pin = request.driver ?? context.value.pin
   if (context.value.pin !== undefined && context.value.pin !== pin)
@@ -167,7 +170,7 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
       { field: "pinnedProvider" },
       "name one driver, by --driver or by context.pinnedProvider",
     )
-  if (pin !== undefined && !mayPin(caller))
+  if (pin !== undefined && !mayPin(caller) && !isBoundKey(core, requested, "pinnedProvider"))
     return refuse(
       "unauthorised",
       "this caller may not say which driver serves its calls",

@@ -11,6 +11,7 @@ import type { ApprovalQuestion } from "../types.ts"
 import { hostLimits } from "../limits.ts"
 import type { Failure } from "../failure.ts"
 import { changesOf, lookBounds } from "../diffs/changes.ts"
+import { debitRules } from "./admission/debit.ts"
 import { takeGrant } from "./admission/granted.ts"
 import { authorize } from "./authorize.ts"
 import type { HostCore } from "./core.ts"
@@ -19,7 +20,7 @@ import type { Admitted, Authorized, Judged, Requested, Step } from "./steps.ts"
 
 type Answer = "yes" | "no" | "none" | "cancelled"
 
-const answerTo = async (
+export const answerTo = async (
   { ask, signal }: Pick<Requested, "ask" | "signal">,
   question: Omit<ApprovalQuestion, "signal">,
 ): Promise<Answer> => {
@@ -40,13 +41,13 @@ const answerTo = async (
   }
 }
 
-const cancelled: Failure = {
+export const cancelled: Failure = {
   ok: false,
   code: "cancelled",
   message: "the call was cancelled while a person was asked; nothing was committed",
   details: {},
 }
-const denied = (what: string, asked: Failure): Failure => ({
+export const denied = (what: string, asked: Failure): Failure => ({
   ok: false,
   code: "approval_denied",
   message: `a person said no to ${what}; nothing was committed`,
@@ -55,12 +56,14 @@ const denied = (what: string, asked: Failure): Failure => ({
 
 /** Step 2 with a person to ask: what cannot be undone by throwing a layer away is asked about before anything runs. */
 export const authorizeAsking = async (core: HostCore, admitted: Admitted): Promise<Step<Authorized>> => {
-  const asked = authorize(core, admitted)
+  const within = await debitRules(core, admitted)
+  if ("code" in within) return within
+  const asked = authorize(core, admitted, { within })
   if (asked.ok || asked.code !== "approval_required") return asked
   const { call, tool } = admitted
   const grant = await takeGrant(core, admitted)
   if (grant !== undefined) {
-    const granted = authorize(core, admitted, true)
+    const granted = authorize(core, admitted, { within, beforehand: true })
     if (!granted.ok) return granted
     const { answers: _nobodyWasAsked, ...approval } = granted.value.approval
     return { ok: true, value: { ...granted.value, approval: { ...approval, grant } } }
@@ -81,7 +84,7 @@ export const authorizeAsking = async (core: HostCore, admitted: Admitted): Promi
   } as const
   switch (await answerTo(admitted, { ...question, message: asked.message })) {
     case "yes":
-      return authorize(core, admitted, true)
+      return authorize(core, admitted, { within, beforehand: true })
     case "no":
       return denied("this call", asked)
     case "cancelled":

@@ -7,8 +7,18 @@ import { accessPolicyOf } from "../access/policy.ts"
 import type { HostCore } from "./core.ts"
 import type { Admitted, Authorized, Step } from "./steps.ts"
 
-/** `beforehand`: a person was asked about the call itself and said yes; effects are a question of their own. */
-export const authorize = (core: HostCore, admitted: Admitted, beforehand = false): Step<Authorized> => {
+interface Known {
+  /** a person was asked about the call itself and said yes; effects are a question of their own */
+  readonly beforehand?: boolean
+  /** rules whose budget this call was debited to */
+  readonly within?: ReadonlySet<string>
+}
+
+export const authorize = (
+  core: HostCore,
+  admitted: Admitted,
+  { beforehand = false, within = new Set() }: Known = {},
+): Step<Authorized> => {
   const { tool, action, caller, request, approved, plan, workspace } = admitted
   const verdict = decide(accessPolicyOf(core.registry, core.config), caller, {
     asked: request.tool,
@@ -19,6 +29,7 @@ export const authorize = (core: HostCore, admitted: Admitted, beforehand = false
     plan,
     approved,
     beforehand,
+    within,
     now: Date.now(),
   })
   if (!verdict.ok) return verdict

@@ -27,6 +27,7 @@ import { type Before, run } from "./run.ts"
 import { passOver } from "./running/fallback.ts"
 import { barredWithin, nestingOf, tellChanged } from "./running/nested.ts"
 import { cancelled, unlessCancelled } from "./running/cancelled.ts"
+import { price } from "./price.ts"
 import { renew } from "./renew.ts"
 import { seal } from "./seal.ts"
 import { approvalUrl, settle } from "./settle.ts"
@@ -222,7 +223,11 @@ const serve = async (
   const routed = "code" in routing ? routing : route(call, routing)
   trail.mark("route", routed.ok ? routed.value : undefined)
   if (!routed.ok) return routed
-  let judged = await serveBy(core, routed.value, trail, scope, earlier)
+  // Where it runs once more for the workspace's sake alone, nothing is paid a second time.
+  const priced = earlier === undefined ? await price(core, routed.value) : routed
+  trail.mark("price", priced.ok ? priced.value : undefined)
+  if (!priced.ok) return priced
+  let judged = await serveBy(core, priced.value, trail, scope, earlier)
   for (;;) {
     const elapsedMs = performance.now() - began
     const passedOver = judged.ok ? passOver(judged.value, elapsedMs) : undefined
@@ -233,10 +238,12 @@ const serve = async (
     const more = await unlessCancelled(findRoute(core, call, others), call.signal)
     const next = "code" in more ? more : route(call, more)
     if (!next.ok) return judged
+    const payable = await price(core, next.value)
+    if (!payable.ok) return judged
     const { attempt, homes, reached } = judged.value
     await attempt.exited.discard()
     const before = { elapsedMs, denied: attempt.denied, homes, reached }
-    judged = await serveBy(core, { ...next.value, passedOver }, trail, scope, before)
+    judged = await serveBy(core, { ...payable.value, passedOver }, trail, scope, before)
   }
 }
 

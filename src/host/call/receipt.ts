@@ -215,6 +215,7 @@ const routedFacts = (progress: Progress, ran: JsonObject | undefined): JsonObjec
       ...ran,
     },
     route: small(resolved as unknown as JsonObject),
+    ...(progress.cost === undefined || progress.cost.class === "trivial" ? {} : { cost: { ...progress.cost } }),
   }
 }
 

@@ -3,7 +3,7 @@
  * call; a value holds all that came before, so the receipt can be written from wherever the call ended.
  */
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
-import type { ActionContract, JsonObject, RetryRule, ToolContract } from "../../manifest/types.ts"
+import type { ActionContract, CostClass, JsonObject, RetryRule, ToolContract } from "../../manifest/types.ts"
 import type { Captured, Denial, Ending, ExitedSandbox } from "../../sandbox/backend.ts"
 import type { Effect } from "../../sandbox/effects/types.ts"
 import type { FolderIdentity, OpenFolder } from "../../sandbox/folder.ts"
@@ -134,6 +134,12 @@ export interface PassedOver {
   readonly code: string
   readonly attempts: number
 }
+export interface Cost {
+  readonly class: CostClass
+  /** of one call, in thousandths of a cent of the currency; absent where the driver does not say */
+  readonly units?: number
+  readonly currency?: string
+}
 export interface Routed extends Authorized {
   readonly route: Route
   readonly passedOver?: readonly PassedOver[]
@@ -151,6 +157,8 @@ export interface Routed extends Authorized {
   readonly install?: readonly InstallSpec[]
   /** version that the driver's check found */
   readonly programVersion?: string
+  /** what it costs, once that was settled */
+  readonly cost?: Cost
 }
 
 export interface SignedIn extends Routed {

@@ -8,6 +8,7 @@ import { createReport, joinPath, type Report } from "../../manifest/values/diagn
 import { parseMutates } from "../../manifest/values/mutates.ts"
 import type { Diagnostic } from "../../manifest/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
+import { type BoundContextSettings, boundContextOf, type CallBudgetSettings, callBudgetsOf } from "./call-settings.ts"
 import { type BudgetSettings, budgetsOf, servicesOf } from "./egress-settings.ts"
 import { type LoginSettings, loginsOf, type McpLoginSettings, mcpLoginsOf } from "./login-settings.ts"
 import { type ServeSettings, serveOf } from "./serve-settings.ts"
@@ -84,6 +85,8 @@ interface Settings {
   readonly store?: StoreSettings
   readonly logins?: Readonly<Record<string, LoginSettings>>
   readonly mcp_logins?: McpLoginSettings
+  readonly budgets?: readonly CallBudgetSettings[]
+  readonly context?: readonly BoundContextSettings[]
   readonly ceiling?: {
     readonly risk_level?: number
     readonly mutates?: readonly string[]
@@ -210,6 +213,8 @@ const configOf = (written: Settings, file: string, folder: string, report: Repor
     ...storeOf(written.store, path, report),
     logins: loginsOf(written.logins ?? {}, report),
     mcpLogins: mcpLoginsOf(written.mcp_logins ?? {}, report),
+    budgets: callBudgetsOf(written.budgets ?? []),
+    context: boundContextOf(written.context ?? [], path),
   })
 }
 

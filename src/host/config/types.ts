@@ -3,6 +3,7 @@ import type { EgressEntry } from "../../manifest/values/egress-entry.ts"
 import type { EgressBudgets, EgressServices } from "../../egress-proxy/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
 import { hostLimits, installLimits } from "../limits.ts"
+import type { Budget, BoundContext } from "./call-settings.ts"
 import type { McpLogins, OAuthSettings } from "./oauth-types.ts"
 import type { StoreConfig } from "./store-settings.ts"
 import { defaultServe, type ServeConfig } from "./serve-settings.ts"
@@ -119,6 +120,10 @@ export interface OperatorConfig {
   readonly vault?: KvSettings
   /** where what outlives a process is remembered; absent: in a file of the data folder */
   readonly store?: StoreConfig
+  /** what calls may cost, and how many there may be */
+  readonly budgets: readonly Budget[]
+  /** of callers' contexts, keys that the host fills itself */
+  readonly context: readonly BoundContext[]
   /** what no tool, driver or action is registered beyond; a part that is absent is not bounded */
   readonly ceiling: {
     readonly riskLevel?: number
@@ -165,5 +170,7 @@ export const defaultConfig: OperatorConfig = Object.freeze({
   serve: defaultServe,
   logins: Object.freeze({}),
   mcpLogins: Object.freeze({ register: false }),
+  budgets: Object.freeze([]),
+  context: Object.freeze([]),
   ceiling: Object.freeze({}),
 })

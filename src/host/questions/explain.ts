@@ -12,6 +12,7 @@ import type { CallProfile, RouteRow, WhyReport } from "../types.ts"
 import { admit } from "../call/admit.ts"
 import { authorize } from "../call/authorize.ts"
 import type { HostCore } from "../call/core.ts"
+import { costOf, costQuestion } from "../call/price.ts"
 import { findRoute, route } from "../call/route.ts"
 import { notEnforced } from "../call/sealing/not-enforced.ts"
 import { commandWords, kindCall, sealCommand, sealProfile } from "../call/seal.ts"
@@ -52,7 +53,8 @@ export const explain = async (core: HostCore, requested: Requested): Promise<Why
   using _workspace = admitted.value.folder
   const asked = authorize(core, admitted.value)
   // A call that waits for approval still has a route and a profile, and they are what an approver wants to see.
-  const approved = asked.ok || asked.code !== "approval_required" ? asked : authorize(core, admitted.value, true)
+  const approved =
+    asked.ok || asked.code !== "approval_required" ? asked : authorize(core, admitted.value, { beforehand: true })
   if (!approved.ok) return ended(approved)
   const call: Authorized = approved.value
   const routing = await findRoute(core, call, core.registry.driversFor(call.tool), true)
@@ -68,7 +70,9 @@ export const explain = async (core: HostCore, requested: Requested): Promise<Why
   if (!sealed.ok) return { ...ended(sealed, rows), selected }
   const { profile, profileDigest, passed, kind, egress } = sealed.value
   const made = sealCommand(signedIn.value, sealed.value)
-  const stopped = asked.ok ? (made.ok || call.anyInput === true ? await notSealed(core, profile) : made) : asked
+  const costs = costQuestion(routed.value, costOf(routed.value))
+  const waits = asked.ok ? costs : asked
+  const stopped = waits ?? (made.ok || call.anyInput === true ? await notSealed(core, profile) : made)
   const env = { ...profile.env, ...Object.fromEntries(passed.map((name) => [name, hidden])) }
   return {
     tool,

@@ -5,6 +5,7 @@ import { claim, findHeld, heldOf, hold, receipted, release, settle } from "./hel
 import { changeLogin, findLogin, loginsOf } from "./logins.ts"
 import { acceptOffer, offered, offersOf } from "./offers.ts"
 import { lookAtPace, pausePace, takeTurn } from "./paces.ts"
+import { spend } from "./spent.ts"
 import { type CallRetention, type Store, StoreUnavailable } from "./store.ts"
 import { issueToken, revokeToken, tokenBy, tokensOf } from "./tokens.ts"
 import type { Engine } from "./verb.ts"
@@ -61,6 +62,7 @@ export const storeOn = (engine: Engine, most: number): Store => {
     grants: (filter) => engine.read(() => grantsOf(filter)),
     revokeGrant: (tenant, id, atMs) => engine.write(() => revokeGrant(tenant, id, atMs)),
     useGrant: (tenant, id, at) => engine.write(() => useGrant(tenant, id, at)),
+    spend: (spending) => engine.write(() => spend(spending)),
     [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose](),
   }
 }

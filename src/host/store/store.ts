@@ -284,6 +284,26 @@ export interface GrantFilter {
   readonly covering?: { readonly user: string; readonly tool: string; readonly workspace: string }
 }
 
+/** One account for a stretch of time, and what it may hold at most with this spending in it. */
+export interface SpendAccount {
+  readonly subject: string
+  readonly sinceMs: number
+  /** absent: it is only counted */
+  readonly most?: { readonly calls?: number; readonly units?: number }
+}
+/** One call, with the units that it costs, on every account at once. */
+export interface Spending {
+  readonly tenant: string
+  readonly units: number
+  readonly accounts: readonly SpendAccount[]
+  /** stretches that began before are forgotten */
+  readonly forgetMs: number
+}
+/** `index`: the account that has no room for it, which then holds `used`; nothing was debited. */
+export type SpendResult =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly index: number; readonly used: { readonly calls: number; readonly units: number } }
+
 export interface Store extends AsyncDisposable {
   /** The host that asks: calls that are held, and those under way, are told of to the host alone whose they are. */
   readonly owner: string
@@ -337,6 +357,8 @@ export interface Store extends AsyncDisposable {
   revokeGrant(tenant: string, id: string, atMs: number): Promise<boolean>
   /** One use of it, where it is good for one: the grant with that use. */
   useGrant(tenant: string, id: string, at: Instant): Promise<GrantRecord | undefined>
+  /** Debit every account, or none where one has no room. */
+  spend(spending: Spending): Promise<SpendResult>
 }
 
 /**

@@ -5,6 +5,7 @@ import { heldTable } from "./held.ts"
 import { loginsTable } from "./logins.ts"
 import { offersTable } from "./offers.ts"
 import { pacesTable } from "./paces.ts"
+import { spentTable } from "./spent.ts"
 import { tokensTable } from "./tokens.ts"
 
 export const tables: readonly string[] = [
@@ -15,4 +16,5 @@ export const tables: readonly string[] = [
   callsTable,
   tokensTable,
   grantsTable,
+  spentTable,
 ]

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type NewGrant, type NewHeldCall, singleHost, type Store } from "../../../src/host/store/store.ts"
 import { callsContract, tokensContract } from "./contract-calls.ts"
 import { loginsContract, offersContract, pacesContract } from "./contract-services.ts"
+import { spendingContract } from "./contract-spending.ts"
 import { began, later } from "./instants.ts"
 
 export interface Engine extends AsyncDisposable {
@@ -251,6 +252,6 @@ export const storeContract = (name: string, start: () => Promise<Engine>): unkno
       }
     })
 
-    for (const part of [callsContract, tokensContract, offersContract, loginsContract, pacesContract])
+    for (const part of [callsContract, tokensContract, offersContract, loginsContract, pacesContract, spendingContract])
       part(() => ({ store, other }))
   })

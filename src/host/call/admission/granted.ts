@@ -2,27 +2,19 @@
  * A yes that a person gave beforehand, found and used.
  *
  * Guarantees: a grant counts for its tenant, user, tool and workspace, and only where the yes of whoever made it would
- * count for this very call: a rule's signers and quorum hold for it as for any answer. One use is taken in one step, before
+ * count for this very call: a rule's signers hold for it as for any answer, and where a rule wants several of them, so many
+ * people's grants are used together. One use is taken in one step, before
  * anything goes on that it lets through; a use that was taken is never given back. What ends first is used first.
  * Where the store cannot be had there is no grant.
  */
 import { type Caller, isRole, tenantOf } from "../../access/caller.ts"
-import { mayApprove } from "../../access/decide.ts"
+import { releasedBy, type UsedGrant } from "../../access/decide.ts"
 import { accessPolicyOf } from "../../access/policy.ts"
 import { workspaceId } from "../../data/workspaces.ts"
 import { now } from "../../store/instant.ts"
 import { type GrantRecord, StoreUnavailable } from "../../store/store.ts"
 import type { HostCore } from "../core.ts"
 import type { Admitted } from "../steps.ts"
-
-/** What the receipt says of it. */
-interface UsedGrant {
-  readonly id: string
-  readonly by: string
-  /** which use it was, of how many */
-  readonly use: number
-  readonly uses: number
-}
 
 /** Whoever made it, as they were then. */
 const giverOf = ({ tenant, user, facts: { by, roles } }: GrantRecord): Caller => ({
@@ -48,12 +40,20 @@ const take = async (core: HostCore, call: Admitted): Promise<UsedGrant | undefin
   }
   const policy = accessPolicyOf(core.registry, core.config)
   const deed = { tool, ...(action === undefined ? {} : { action }) }
-  for (const grant of await store.grants({ tenant, covering })) {
-    if (!mayApprove(policy, giverOf(grant), deed)) continue
-    const used = await store.useGrant(tenant, grant.id, now())
-    if (used !== undefined) return { id: used.id, by: used.facts.by, use: used.used, uses: used.uses }
+  let left = (await store.grants({ tenant, covering })).map((grant) => ({ grant, person: giverOf(grant) }))
+  const used = new Map<string, UsedGrant>()
+  for (;;) {
+    const chosen = releasedBy(policy, caller, left, deed)
+    if (chosen === undefined) return undefined
+    const next = chosen.find(({ grant }) => !used.has(grant.id))
+    if (next === undefined) {
+      const [first, ...beside] = chosen.flatMap(({ grant }) => used.get(grant.id) ?? [])
+      return first === undefined || beside.length === 0 ? first : { ...first, beside }
+    }
+    const taken = await store.useGrant(tenant, next.grant.id, now())
+    if (taken === undefined) left = left.filter(({ grant }) => grant.id !== next.grant.id)
+    else used.set(taken.id, { id: taken.id, by: taken.facts.by, use: taken.used, uses: taken.uses })
   }
-  return undefined
 }
 
 export const takeGrant = async (core: HostCore, call: Admitted): Promise<UsedGrant | undefined> => {
