@@ -1,0 +1,47 @@
+/** Each folder of examples/, run as its README says, with the sources of this clone. */
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { execa } from "execa"
+import { afterEach, beforeEach, expect, test } from "vitest"
+import { createClient } from "../../src/client/index.ts"
+import { type DaemonWorld, openDaemonWorld } from "./daemon-world.ts"
+
+const examples = fileURLToPath(new URL("../../examples", import.meta.url))
+const node = async (
+  script: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<{ readonly stdout: string; readonly stderr: string }> => {
+  const words = ["--conditions=caisson-source", join(examples, script), ...args]
+  const { stdout, stderr } = await execa(process.execPath, words, { env, reject: false })
+  return { stdout, stderr }
+}
+
+let world: DaemonWorld
+beforeEach(async () => {
+  world = await openDaemonWorld("", { manifests: [] })
+  writeFileSync(join(world.workspace, "plan.txt"), "TODO: paint the hull\n")
+})
+afterEach(() => world[Symbol.asyncDispose]())
+
+const tokens = async (): Promise<Readonly<Record<string, string>>> => {
+  const local = createClient({ socket: world.daemon.socket })
+  const agent = await local.tokens.create({ user: "ana", workspaces: [world.workspace] })
+  const person = await local.tokens.create({ user: "ana", agent: false, workspaces: "any" })
+  return { CAISSON_ADDRESS: world.address, AGENT_TOKEN: agent.token, PERSON_TOKEN: person.token }
+}
+
+test("the agent platform writes what the person approved of, after the diff was shown", async () => {
+  const ended = await node("agent-platform/platform.ts", [world.workspace], { ...(await tokens()), APPROVE: "yes" })
+  expect(ended.stderr).toContain("+- ./plan.txt:1:TODO: paint the hull")
+  expect(ended.stdout).toBe("done: create open.md")
+  expect(readFileSync(join(world.workspace, "open.md"), "utf8")).toContain("paint the hull")
+})
+
+test("the agent platform leaves what nobody approved of held, and the workspace as it was", async () => {
+  const ended = await node("agent-platform/platform.ts", [world.workspace], await tokens())
+  expect(ended.stdout).toBe("not done: approval_required")
+  expect(() => readFileSync(join(world.workspace, "open.md"))).toThrow(/ENOENT/)
+  expect(await createClient({ socket: world.daemon.socket }).approvals.list()).toHaveLength(1)
+})
