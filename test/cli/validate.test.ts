@@ -51,7 +51,8 @@ describe("caisson validate", () => {
     expect(code).toBe(2)
     expect(report).toMatchObject({ ok: false, manifests: 2 })
     const [first] = report.diagnostics
-    expect(first).toMatchObject({ severity: "error", file, path: "version" })
+    // The front matter's fourth line is the file's fifth.
+    expect(first).toMatchObject({ severity: "error", file, path: "version", line: 5, column: 1 })
     expect(first?.message).not.toBe("")
     expect(first?.fix).not.toBe("")
   })
@@ -79,6 +80,15 @@ describe("caisson validate", () => {
     expect(report.diagnostics).toContainEqual(
       expect.objectContaining({ severity: "error", file, path: "implements[0].metadata.cli.argv[0]" }),
     )
+  })
+
+  test("says where YAML is malformed, by the file's own lines", async () => {
+    const file = write("TOOL.md", 'name: A\nid: a.tool\ndescription: "open')
+    const { report } = await validate(room.folder)
+    expect(report.diagnostics).toMatchObject([{ rule: "yaml-syntax", file, line: expect.any(Number) }])
+    const { line, message } = report.diagnostics[0] as Diagnostic & { line: number }
+    expect(message).toContain(`line ${line}`)
+    expect([4, 5]).toContain(line)
   })
 
   test("never runs front matter", async () => {

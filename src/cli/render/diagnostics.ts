@@ -3,12 +3,15 @@ import type { Diagnostic } from "../../manifest/types.ts"
 import { type Colors, type Terminal } from "../terminal.ts"
 import { inline } from "../visible.ts"
 
-export const diagnosticLines = (diagnostic: Diagnostic, paint: Colors): string[] => {
+/** `line`, `column`: where that is known. */
+export const diagnosticLines = (
+  diagnostic: Diagnostic & { readonly line?: number; readonly column?: number },
+  paint: Colors,
+): string[] => {
   const severity = diagnostic.severity === "error" ? paint.red("error") : paint.yellow("warning")
-  const where =
-    diagnostic.path === ""
-      ? inline(diagnostic.file)
-      : `${inline(diagnostic.file)}: ${paint.bold(inline(diagnostic.path))}`
+  const { line, column } = diagnostic
+  const file = `${inline(diagnostic.file)}${line === undefined ? "" : `:${line}:${column ?? 1}`}`
+  const where = diagnostic.path === "" ? file : `${file}: ${paint.bold(inline(diagnostic.path))}`
   return [
     `${where}: ${severity}: ${inline(diagnostic.message)} ${paint.dim(`[${diagnostic.rule}]`)}`,
     `  ${paint.cyan("fix")} ${inline(diagnostic.fix)}`,

@@ -51,6 +51,42 @@ const examples: Readonly<Record<string, string>> = {
   tags: "tags: [notes]",
   timeout_ms: "timeout_ms: 30000",
   metadata: "metadata: { cli: { argv: [list] } }",
+  ref: "ref: ./AUTH.md",
+  file: "file: ./RUNNER.md",
+  inline: "inline: { id: notes.append }",
+  input: "input: { text: hello }",
+  path: "path: bin/notes",
+  goal: "goal: append a line to today's note",
+  from: "from: text",
+  url: "url: https://api.example.com/health",
+  detect: "detect: exit_code:4",
+  allow: "allow: false",
+  prompt: "prompt: Which account?",
+  secret_slug: "secret_slug: api-key",
+  extract_bin: "extract_bin: bin/notes",
+  max_attempts: "max_attempts: 3",
+  backoff: "backoff: exponential",
+  image: "image: 'sha256:" + "0".repeat(64) + "'",
+  mcp: "mcp: { tool_name: read_file }",
+  sdk: "sdk: { function_ref: run }",
+  mode: "mode: async-iterator",
+  doctype: "doctype: policy",
+  action: "action: notes.append",
+  actions: "actions: [{ action: notes.append }]",
+  signers: "signers: [{ userId: ana }]",
+  value: "value: ana",
+  principal: "principal: user://ana",
+  provider: "provider: namespace",
+  config: "config: { network: none }",
+  source: "source: { ref: data }",
+  at: "at: /data",
+  apiBase: "apiBase: https://api.example.com",
+  auth: "auth: { flow: device-code, tokenStore: { keychain: acme } }",
+  flow: "flow: device-code",
+  tokenStore: "tokenStore: { keychain: acme }",
+  keychain: "keychain: acme",
+  sealKey: "sealKey: api-key",
+  secretBacked: "secretBacked: api-key",
 }
 
 const kinds: Readonly<Record<string, string>> = {
@@ -62,16 +98,39 @@ const kinds: Readonly<Record<string, string>> = {
   boolean: "true",
 }
 
+/** Of a field's schema, what an example is made of. */
+export interface FieldShape {
+  readonly type?: unknown
+  readonly const?: unknown
+  readonly enum?: readonly unknown[]
+  readonly required?: readonly string[]
+  readonly properties?: Readonly<Record<string, FieldShape>>
+}
+
+/** `key: value` as the schema of the field alone gives it: one of few words, what a block needs, a number. */
+const ofShape = (key: string, { type, const: only, enum: words, required, properties = {} }: FieldShape): string => {
+  const [choice] = only === undefined ? (words ?? []) : [only]
+  if (typeof choice === "string") return `${key}: ${choice}`
+  const inside = (required ?? []).map((name) =>
+    properties[name] === undefined ? "" : exampleOf(name, properties[name]),
+  )
+  if (inside.length > 0 && !inside.includes("")) return `${key}: { ${inside.join(", ")} }`
+  return type === "number" ? `${key}: ${kinds["number"]}` : ""
+}
+
+const exampleOf = (key: string, shape: FieldShape = {}): string =>
+  ofShape(key, shape) || (Object.hasOwn(examples, key) ? (examples[key] ?? "") : "")
+
 /** `, as in …` for the field at the end of this path; empty where nothing is known of it. */
-export const asIn = (path: string, type?: unknown): string => {
+export const asIn = (path: string, type?: unknown, shape?: FieldShape): string => {
   const key =
     path
       .replace(/\[\d+\]$/, "")
       .split(".")
       .at(-1) ?? ""
   const inList = path.endsWith("]")
-  const known = !inList && Object.hasOwn(examples, key) ? examples[key] : undefined
-  if (known !== undefined) return `, as in \`${known}\``
+  const known = inList || key === "" ? "" : exampleOf(key, shape)
+  if (known !== "") return `, as in \`${known}\``
   const plain = typeof type === "string" && Object.hasOwn(kinds, type) ? kinds[type] : undefined
   return plain === undefined ? "" : `, as in \`${inList || key === "" ? plain : `${key}: ${plain}`}\``
 }

@@ -1,6 +1,6 @@
 /** Words for what a schema found: one finding per fault, with the rule's stable name and what to write instead. */
 import type { ErrorObject } from "ajv"
-import { asIn } from "./field-examples.ts"
+import { asIn, type FieldShape } from "./field-examples.ts"
 import { joinPath, nearest, shown } from "../values/diagnostics.ts"
 
 const noun = (type: unknown): string => {
@@ -55,6 +55,7 @@ export function finding(error: ErrorObject, path: string): Finding {
   const params = error.params as Record<string, unknown>
   const schema = (error.parentSchema ?? {}) as Record<string, unknown>
   const fixText = typeof schema["x-fix"] === "string" ? schema["x-fix"] : undefined
+  const properties = (schema["properties"] ?? {}) as Readonly<Record<string, FieldShape>>
   const isConfig = schema["x-settings"] === true
   const field = path === "" ? (isConfig ? "the file" : "the front matter") : `\`${path}\``
   switch (error.keyword) {
@@ -64,12 +65,12 @@ export function finding(error: ErrorObject, path: string): Finding {
         rule: "missing-field",
         path: missing,
         message: `\`${missing}\` is missing`,
-        fix: `add \`${String(params["missingProperty"])}:\`${asIn(missing)}`,
+        fix: `add \`${String(params["missingProperty"])}:\`${asIn(missing, undefined, properties[String(params["missingProperty"])])}`,
       }
     }
     case "additionalProperties": {
       const name = String(params["additionalProperty"])
-      const known = Object.keys((schema["properties"] ?? {}) as object)
+      const known = Object.keys(properties)
       const near = nearest(name, known)
       if (isConfig)
         return {

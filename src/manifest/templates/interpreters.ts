@@ -76,7 +76,7 @@ const add = (names: string, rule: Interpreter): void => {
   for (const name of names.split(" ")) table[name] = Object.freeze(rule)
 }
 
-add("sh bash dash ash zsh ksh mksh lksh oksh pdksh posh yash rbash rzsh csh tcsh rc es", {
+add("sh bash dash ash zsh ksh mksh lksh oksh pdksh posh yash rbash rzsh csh tcsh rc es osh ysh oil ion", {
   operands: "data",
   switch: "c",
   takes: "oO",
@@ -96,7 +96,7 @@ add("pwsh powershell", {
   takesOptions: ["-File", "-file", "-ExecutionPolicy", "-WorkingDirectory"],
   stdin: true,
 })
-add("python pypy jython ipython micropython bpython", {
+add("python pypy jython ipython micropython bpython graalpy hy", {
   operands: "data",
   code: "c",
   takes: "mWX",
@@ -142,8 +142,33 @@ add("curl", { operands: "data", files: ["-K", "--config"], takes: "odHFATXubcemr
 add("gs", { operands: "data", code: "c" })
 add("rpm", { operands: "data", code: "E", codeOptions: ["--eval", "--define", "-D"] })
 add("gcc cc clang", { operands: "data", codeOptions: ["-wrapper", "-fplugin", "-specs"] })
-add("npx npm pnpm yarn", { operands: "data", code: "c", codeOptions: ["--call"], takes: "p" })
-add("nix-shell", { operands: "data", codeOptions: ["--run", "--command", "-E", "--expr"] })
+add("npx bunx uvx", {
+  operands: "command",
+  code: "c",
+  codeOptions: ["--call"],
+  takes: "p",
+  takesOptions: ["--package", "--from", "--with"],
+})
+add("npm pnpm yarn", {
+  operands: "data",
+  code: "c",
+  codeOptions: ["--call"],
+  takes: "p",
+  commandAfter: ["exec", "x", "dlx"],
+})
+// What they start is named behind a word of theirs; a package of that name is fetched where there is none.
+add(
+  "uv pipx poetry pdm hatch rye pipenv conda mamba micromamba bundle rbenv pyenv nodenv asdf mise direnv volta perlbrew docker podman nerdctl kubectl",
+  { operands: "data", commandAfter: ["run", "exec", "x"] },
+)
+add("nix nix-shell nix-instantiate nix-build", {
+  operands: "data",
+  codeOptions: ["--run", "--command", "-E", "--expr", "--apply"],
+})
+add("ghci clojure clj coffee bb plackup", { operands: "data", code: "e", codeOptions: ["--eval"], stdin: true })
+add("bc", { operands: "data", code: "e", codeOptions: ["--expression"], stdin: true })
+// Their programs can start others: `system`, `exec`, `tee >`.
+add("mlr miller", { operands: "data", textAfter: ["put", "filter", "tee", "split"] })
 add("socat", { operands: "programs" })
 add("install", { operands: "data", codeOptions: ["--strip-program"] })
 add("apt apt-get", { operands: "data", code: "oc", codeOptions: ["--option", "--config-file"] })
@@ -170,7 +195,7 @@ add("erl escript sbcl clisp ecl emacs vim vi nvim ex view gvim vimdiff rvim gdb 
   ],
   stdin: true,
 })
-add("awk gawk mawk nawk original-awk bwk goawk", {
+add("awk gawk mawk nawk original-awk bwk goawk frawk", {
   operands: "program",
   code: "e",
   codeOptions: ["--source"],
@@ -196,6 +221,12 @@ add("sqlite3 sqlite duckdb", {
   operands: "place-then-program",
   codeOptions: ["-cmd", "-c", "-s"],
   takesOptions: ["-init", "-separator", "-newline", "-nullvalue", "-vfs", "-mmap", "-maxsize", "-heap"],
+})
+add("clickhouse clickhouse-client trino presto cqlsh influx", {
+  language: "query",
+  operands: "data",
+  code: "qe",
+  codeOptions: ["--query", "--execute", "-execute"],
 })
 add("mongosh mongo", { operands: "data", codeOptions: ["--eval"] })
 
@@ -248,7 +279,7 @@ add("flock", {
   takes: "wE",
   takesOptions: ["--timeout", "--wait", "--conflict-exit-code"],
 })
-add("su runuser script", { operands: "data", code: "c", codeOptions: ["--command", "--session-command"] })
+add("su runuser script sg", { operands: "data", code: "c", codeOptions: ["--command", "--session-command"] })
 add("ssh rsh autossh", { operands: "place-then-program", code: "o", takes: "BbcDEeFIiJLlmOpQRSWw" })
 add("scp sftp", { operands: "data", code: "oSD" })
 add("rsync", { operands: "data", code: "e", codeOptions: ["--rsh", "--rsync-path"] })
@@ -311,7 +342,11 @@ add("man", { operands: "data", code: "PH", codeOptions: ["--pager", "--html"] })
 add("rg", { operands: "data", codeOptions: ["--pre", "--hostname-bin"] })
 add("wget", { operands: "data", code: "e", codeOptions: ["--execute", "--use-askpass"] })
 add("tcpdump", { operands: "data", code: "z" })
-add("go", { operands: "data", codeOptions: ["-exec", "--exec", "-toolexec", "--toolexec", "-vettool"] })
+add("go", {
+  operands: "data",
+  commandAfter: ["run", "generate"],
+  codeOptions: ["-exec", "--exec", "-toolexec", "--toolexec", "-vettool"],
+})
 
 /** `/usr/bin/python3.11` → `python`; undefined: the program is not known to run text. */
 export const interpreterOf = (program: string): { readonly name: string; readonly rule: Interpreter } | undefined => {

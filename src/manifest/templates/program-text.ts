@@ -201,7 +201,10 @@ function interpret<W extends Word>(
     if (opened === "switch") switched = true
     if (opened === "here" && rule.harmless?.test(word.prefix.replace(/^-\w/, "")) !== true)
       scan.found.push({ word, what, program: name })
-    if (opened === "next") {
+    // What the caller gives stands in the same word: `-e${input.x}`.
+    if (opened === "next" && word.texts === undefined && rule.harmless?.test(word.prefix.replace(/^-\w/, "")) !== true)
+      scan.found.push({ word, what, program: name })
+    else if (opened === "next") {
       const next = rest[++at]
       if (next !== undefined && rule.harmless?.test(next.prefix) !== true)
         scan.found.push({ word: next, what, program: name })
