@@ -71,6 +71,22 @@ test("the example of the manifest reference validates strictly, and its own exam
   ])
 })
 
+/** The programs that a document shows whole (```ts NAME), run as a module of this clone. */
+const runShown = (document: string): Promise<readonly string[]> =>
+  Promise.all(
+    [...readFileSync(join(clone, document), "utf8").matchAll(/^```ts \S+\.ts\n(.*?)^```/gms)].map(
+      async ([, program = ""], at) => {
+        const words = ["--conditions=caisson-source", "--input-type=module-typescript", "--eval", program]
+        const env = { CAISSON_DATA: join(room.folder, `data-${at}`) }
+        return (await execa(process.execPath, words, { cwd: clone, env })).stdout
+      },
+    ),
+  )
+
+test("the programs in the library's document do what it says of them", async () => {
+  expect(await runShown("docs/library.md")).toEqual(["[1]", '"AHOY"', "403 elsewhere.example:80", "false true false"])
+})
+
 test("every command that the tour shows can be typed and ends as in the tour", async () => {
   const shown = await execa(process.execPath, [join(clone, "src", "cli", "tour.ts")], { env: { NO_COLOR: "1" } })
   const commands = shown.stdout.split("\n").filter((line) => line.startsWith("$ "))
