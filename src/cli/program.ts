@@ -229,6 +229,14 @@ const addCatalogue = (program: Command, terminal: Terminal, finish: Finish): voi
     .action(async (paths: string[], flags) =>
       finish(await (await import("./commands/validate.ts")).run(paths, flags, terminal)),
     )
+  program
+    .command("import <format> <path...>")
+    .description(commands.import)
+    .option("--to <dir>", options.importTo, "imported")
+    .addOption(json())
+    .action(async (format: string, paths: string[], flags) =>
+      finish(await (await import("./commands/import.ts")).run(format, paths, flags, terminal)),
+    )
 }
 
 const addReceipts = (program: Command, terminal: Terminal, finish: Finish): void => {

@@ -22,6 +22,7 @@ export const commands = {
   review: "what the server behind a driver says of its tools, beside what was accepted; accept what changed",
   init: "a tool and a driver to begin with, by flags or, at a terminal, by a few questions",
   validate: "check manifests; every message names file, field path and fix",
+  import: "tools of another format (aml, aruntime), written down as the AIP manifests that they amount to",
   doctor: "which controls are enforced here, proven by a canary each, and what to do about the rest",
   serve: "the daemon: the HTTP API on a Unix socket in the data folder and on 127.0.0.1:7433",
   mcp: "the catalogue as an MCP server on stdin and stdout",
@@ -45,6 +46,7 @@ export const commands = {
 } as const
 
 export const options = {
+  importTo: "the folder that they are written to; nothing there is written over",
   input: "the tool's input: JSON, @FILE, or - for stdin (default: {})",
   workspace: "the folder presented at /workspace",
   user: "whose login state and grants apply (default: the OS user)",
@@ -155,6 +157,11 @@ export const says = {
   oneOfThese: "write one of these",
   nothingWritten: "nothing was written",
   noManifests: "no manifests found",
+  unknownFormat: (format: string, known: readonly string[]) =>
+    `there is no format ${format}; known are ${known.join(", ")}`,
+  importedTwice: "would be written twice: two tools become one id",
+  isThere: "is there already, and nothing is written over",
+  nothingImported: (format: string) => `no tool of the format ${format} was found that can be read`,
   working: "working",
   runThis: "Run it?",
   moreHelp: "`caisson --help` lists the commands",

@@ -22,6 +22,9 @@ export interface Diagnostic {
   readonly message: string
   /** what to write instead */
   readonly fix: string
+  /** where that stands in the file, from 1 on, where it is known */
+  readonly line?: number
+  readonly column?: number
 }
 
 export interface ManifestSource {
@@ -112,7 +115,46 @@ export interface ToolContract {
     readonly note?: string
   }[]
   readonly metadata: JsonObject
+  /** from `metadata.operation` */
+  readonly operation?: Operation
   readonly source: ManifestSource
+}
+
+/** What a tool's author says of one way for it to fail. */
+export interface OperationError {
+  readonly status?: number
+  readonly code?: string
+  readonly meaning?: string
+  /** what the caller should do */
+  readonly action?: string
+  readonly retryable?: boolean
+}
+
+/** How a tool is run and told of, beyond AIP-14. */
+export interface Operation {
+  readonly status?: "draft" | "active" | "deprecated" | "disabled"
+  /** milliseconds since the epoch */
+  readonly deprecation?: {
+    readonly introduced?: number
+    readonly deprecated?: number
+    readonly removed?: number
+    readonly replacement?: string
+    readonly compatibility?: string
+  }
+  readonly errors: readonly OperationError[]
+  /** statuses of a service after which another attempt is made; absent: the host's own judgement */
+  readonly retryOnStatus?: readonly number[]
+  /** calls at once in one host */
+  readonly concurrency?: number
+  readonly rate?: { readonly perMinute: number; readonly burst: number }
+  readonly dataClassification?: string
+  readonly permissionClass?: string
+  /** fields of the input whose digests a receipt keeps */
+  readonly auditFields: readonly string[]
+  /** the tool that undoes what this one did */
+  readonly compensation?: { readonly tool: string; readonly note?: string }
+  /** whose words for errors its callers know */
+  readonly spelling?: "aruntime"
 }
 
 export interface DriverLimits {

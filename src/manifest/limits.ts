@@ -34,6 +34,9 @@ export const limits = Object.freeze({
   patternTotal: 50_000,
   patternWork: 50_000_000,
 
+  /** how long a call waits for a person to answer what a tool asks, where the tool does not say */
+  humanWaitMs: 10 * 60_000,
+
   versionLength: 128,
   rangeLength: 256,
   /** how much of a program's output is searched for its version */

@@ -6,7 +6,7 @@
  */
 import { isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from "yaml"
 
-export interface Place {
+interface Place {
   readonly line: number
   readonly column: number
 }

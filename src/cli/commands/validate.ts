@@ -1,5 +1,5 @@
 /**
- * `caisson validate`: every manifest below the paths, each message with file, field path and fix.
+ * `caisson validate`: every manifest below the paths, each message with file, line, field path and fix.
  *
  * Guarantees: the same checks as registering them next to the bundled catalogue: each file, the references between
  * them, each driver against its tools, its templates too. Exit code 2 if anything is wrong, or if nothing was found at
@@ -10,6 +10,7 @@ import { diagnosticLines } from "../render/diagnostics.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
 import { inline } from "../visible.ts"
 import { says } from "../texts.ts"
+import { operatorWord } from "../reach/operator-word.ts"
 import { examine } from "./authoring/examine.ts"
 
 export interface ValidateFlags {
@@ -20,7 +21,7 @@ export interface ValidateFlags {
 const plural = (count: number, word: string): string => `${count} ${word}${count === 1 ? "" : "s"}`
 
 export const run = async (paths: readonly string[], flags: ValidateFlags, terminal: Terminal): Promise<number> => {
-  const { manifests, diagnostics } = examine(paths, flags.strict === true ? "strict" : "compat")
+  const { manifests, diagnostics } = examine(paths, flags.strict === true ? "strict" : "compat", operatorWord(terminal))
   const errors = diagnostics.filter((diagnostic) => diagnostic.severity === "error").length
   const warnings = diagnostics.length - errors
   const isGood = errors === 0 && manifests > 0

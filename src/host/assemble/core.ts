@@ -91,7 +91,7 @@ export const openCore = async ({
     { dir: catalogue, trusted: true },
     ...manifests.map((dir) => ({ dir, trusted: false })),
   ]
-  const registry = await readRegistry(data, folders, defined, config.ceiling, accept)
+  const registry = await readRegistry(data, folders, defined, config.ceiling, accept, config.annotations)
   const installs = createInstalls({
     data,
     config,

@@ -16,10 +16,11 @@ import { isDeepStrictEqual } from "node:util"
 import { knownManifestsFolder } from "../../data-folder/paths.ts"
 import type { FoundManifests } from "../../manifest/read/find.ts"
 import { deepFreeze } from "../../manifest/values/freeze.ts"
-import type { LoadResult, ManifestMode } from "../../manifest/types.ts"
+import type { LoadOptions } from "../../manifest/read/discover.ts"
+import type { LoadResult } from "../../manifest/types.ts"
 import { hostLimits } from "../limits.ts"
 
-export type LoadManifests = (found: FoundManifests, options: { readonly mode: ManifestMode }) => readonly LoadResult[]
+export type LoadManifests = (found: FoundManifests, options: LoadOptions) => readonly LoadResult[]
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
@@ -39,12 +40,14 @@ const loadingCode = (): readonly string[] => {
   return [...folder(here("../../manifest/")), ...folder(here("../../../schemas/")), here("../../../package.json")]
 }
 
-const keyOf = (found: FoundManifests, mode: ManifestMode): string => {
+const keyOf = (found: FoundManifests, { mode, annotations = {}, vouched = [] }: LoadOptions): string => {
   const hash = createHash("sha256")
   for (const part of [
     process.version,
     mode,
-    ...[found.problems, found.roots, found.defined, [...found.entries]].map((each) => JSON.stringify(each)),
+    ...[found.problems, found.roots, found.defined, [...found.entries], annotations, vouched].map((each) =>
+      JSON.stringify(each),
+    ),
   ])
     add(hash, part)
   for (const file of loadingCode()) {
@@ -101,7 +104,7 @@ export const rememberManifests =
     const folder = knownManifestsFolder(data)
     let key: string
     try {
-      key = keyOf(found, options.mode)
+      key = keyOf(found, options)
     } catch {
       return load(found, options)
     }

@@ -8,6 +8,7 @@
 import { readFileSync, renameSync, writeFileSync } from "node:fs"
 import { narrowingsFile } from "../../data-folder/paths.ts"
 import type { DefinedManifest } from "../../manifest/read/defined.ts"
+import type { Annotations } from "../../manifest/formats/annotations.ts"
 import { loadFound } from "../../manifest/read/discover.ts"
 import type { Ceiling } from "../registry/ceiling.ts"
 import { createRegistry } from "../registry/registry.ts"
@@ -45,9 +46,11 @@ export const readRegistry = async (
   ceiling: Ceiling = {},
   /** throws where what was found is not to be taken */
   accept: (registry: Registry) => void = () => undefined,
+  annotations: Annotations = {},
 ): Promise<Registry> => {
   const known = readNarrowings(data)
-  const options = { dirs, defined, ceiling, mode: "compat", known, load: rememberManifests(data, loadFound) } as const
+  const load = rememberManifests(data, loadFound)
+  const options = { dirs, defined, ceiling, mode: "compat", known, load, annotations } as const
   const found = createRegistry(options)
   accept(found)
   const first = await firstReaches(data, found.reaches)

@@ -4,6 +4,7 @@
  * Guarantees: what `schemas/config.schema.json` and the parsers of values refuse is an error, and no part of a file with
  * errors is used. What is not written has its default. Pure.
  */
+import type { Annotations } from "../../manifest/formats/annotations.ts"
 import { createReport, joinPath, type Report } from "../../manifest/values/diagnostics.ts"
 import { parseMutates } from "../../manifest/values/mutates.ts"
 import type { Diagnostic } from "../../manifest/types.ts"
@@ -87,6 +88,7 @@ interface Settings {
   readonly mcp_logins?: McpLoginSettings
   readonly budgets?: readonly CallBudgetSettings[]
   readonly context?: readonly BoundContextSettings[]
+  readonly annotations?: Annotations
   readonly ceiling?: {
     readonly risk_level?: number
     readonly mutates?: readonly string[]
@@ -208,6 +210,7 @@ const configOf = (written: Settings, file: string, folder: string, report: Repor
     builtinHosts: Object.freeze(written.builtin_hosts ?? defaultConfig.builtinHosts),
     readOnlyHttp: written.read_only_http ?? defaultConfig.readOnlyHttp,
     serve: serveOf(written.serve ?? {}, path, report),
+    annotations: Object.freeze(written.annotations ?? defaultConfig.annotations),
     ceiling: ceilingOf(written.ceiling ?? {}, report),
     ...vaultOf(written.vault, path, report),
     ...storeOf(written.store, path, report),

@@ -1,4 +1,5 @@
 /** The operator's word, read once and frozen. What it does not say has the default written beside it. */
+import type { Annotations } from "../../manifest/formats/annotations.ts"
 import type { EgressEntry } from "../../manifest/values/egress-entry.ts"
 import type { EgressBudgets, EgressServices } from "../../egress-proxy/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
@@ -124,6 +125,8 @@ export interface OperatorConfig {
   readonly budgets: readonly Budget[]
   /** of callers' contexts, keys that the host fills itself */
   readonly context: readonly BoundContext[]
+  /** what tools of other formats cannot say of themselves, by the tool's id */
+  readonly annotations: Annotations
   /** what no tool, driver or action is registered beyond; a part that is absent is not bounded */
   readonly ceiling: {
     readonly riskLevel?: number
@@ -172,5 +175,6 @@ export const defaultConfig: OperatorConfig = Object.freeze({
   mcpLogins: Object.freeze({ register: false }),
   budgets: Object.freeze([]),
   context: Object.freeze([]),
+  annotations: Object.freeze({}),
   ceiling: Object.freeze({}),
 })

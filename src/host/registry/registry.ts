@@ -7,6 +7,8 @@
 import path from "node:path"
 import { loadFound } from "../../manifest/read/discover.ts"
 import type { DefinedManifest } from "../../manifest/read/defined.ts"
+import type { Annotations } from "../../manifest/formats/annotations.ts"
+import { writtenFile } from "../../manifest/formats/format.ts"
 import { findManifests } from "../../manifest/read/find.ts"
 import type { LoadResult, ManifestMode } from "../../manifest/types.ts"
 import { buildRegistry, type LoadedManifest, type SnapshotOptions } from "./snapshot.ts"
@@ -22,6 +24,8 @@ interface RegistryOptions extends SnapshotOptions {
   readonly mode: ManifestMode
   /** what was found → what it says; default: the loader itself */
   readonly load?: typeof loadFound
+  /** what the operator says of tools of formats that cannot say it */
+  readonly annotations?: Annotations
 }
 
 /** No path: nothing on disk is in it. */
@@ -29,13 +33,14 @@ const IN_CODE = "<code>"
 
 const fileOf = (result: LoadResult): string => (result.ok ? result.manifest.source.file : result.file)
 const holds = (folder: string, file: string): boolean =>
-  file === folder || file.startsWith(folder.endsWith(path.sep) ? folder : `${folder}${path.sep}`)
+  writtenFile(file) === folder || file.startsWith(folder.endsWith(path.sep) ? folder : `${folder}${path.sep}`)
 
 export const createRegistry = ({
   dirs,
   defined = [],
   mode,
   load = loadFound,
+  annotations = {},
   ...options
 }: RegistryOptions): Registry => {
   const folders = dirs.map((each) => ({
@@ -47,7 +52,8 @@ export const createRegistry = ({
     folders.map((folder) => folder.dir),
     defined,
   )
-  const found = load(looked, { mode })
+  const vouched = folders.filter(({ trusted }) => trusted).map(({ dir }) => dir)
+  const found = load(looked, { mode, annotations, vouched })
   const given = new Set(defined.map((each) => each.file))
   const inCode = new Set([...defined, ...looked.defined].map((each) => each.file))
   // A module may lie in a folder that the operator vouches for; what it defines is a program's word all the same.

@@ -224,7 +224,7 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
     tags: texts(front, "tags"),
     metadata,
     // What its kind would need to run it, `execute` does without.
-    unusable: executes ? undefined : mended.unusable,
+    unusable: executes ? undefined : (mended.unusable ?? optionalText(metadata, "unusable")),
     source: sourceOf(context, origin.written),
   })
   checkSecrets(contract, context)

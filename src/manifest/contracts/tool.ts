@@ -28,6 +28,7 @@ import { deepFreeze } from "../values/freeze.ts"
 import { compileSchema } from "../schema/json-schema.ts"
 import { parseMutates } from "../values/mutates.ts"
 import { checkShape } from "../schema/shape.ts"
+import { readOperation } from "./operation.ts"
 import { readActionRef, unsaidIn } from "./action-ref.ts"
 import { lift, refuseRemoved, settleApproval } from "./tool-mend.ts"
 import type {
@@ -161,6 +162,7 @@ export function readTool(
       defined({ name: text(e, "name"), input: object(e, "input"), output: e["output"], note: optionalText(e, "note") }),
     ),
     metadata,
+    operation: readOperation(metadata, report),
     source: sourceOf(context, written),
   })
   if (report.failed) return undefined

@@ -17,21 +17,40 @@ import { readFrontmatter } from "./frontmatter.ts"
 import { manifestKind, manifestNames } from "./kind.ts"
 import { loadFront } from "./load.ts"
 import type { DriverCode } from "../driver-code.ts"
-import type { JsonObject, LoadResult, ManifestKind, ManifestMode, ToolContract } from "../types.ts"
+import { type Annotating, asWritten, type ForeignPart, readForeign } from "./foreign.ts"
+import type { Format } from "../formats/format.ts"
+import { formatOf } from "../formats/formats.ts"
+import { withPlaces } from "./places.ts"
+import type { Diagnostic, JsonObject, LoadResult, ManifestKind, ManifestMode, ToolContract } from "../types.ts"
 
 interface Parsed {
   readonly file: string
   readonly kind: ManifestKind
   readonly front: JsonObject
   readonly code?: DriverCode
+  /** made of a file of another format: that file, and which of its fields became which */
+  readonly said?: readonly Diagnostic[]
+  readonly made?: { readonly of: string; readonly from: ForeignPart["from"] }
 }
 
-function parse(file: string, read: () => ManifestBytes, results: Map<string, LoadResult>): Parsed | undefined {
+export interface LoadOptions extends Annotating {
+  readonly mode: ManifestMode
+}
+
+function parse(
+  file: string,
+  read: () => ManifestBytes,
+  results: Map<string, LoadResult>,
+  options: LoadOptions,
+): readonly Parsed[] {
   const report = createReport(file)
   const kind = manifestKind(file)
-  const refuse = (): undefined =>
-    void results.set(file, { ok: false, file, kind: kind ?? "unknown", diagnostics: report.diagnostics })
-  if (kind === undefined) {
+  const format = kind === undefined ? formatOf(file) : undefined
+  const refuse = (): readonly Parsed[] => {
+    results.set(file, { ok: false, file, kind: kind ?? "unknown", diagnostics: report.diagnostics })
+    return []
+  }
+  if (kind === undefined && format === undefined) {
     report.error("unknown-file", "", "this is not the name of a manifest", `name it one of ${manifestNames.join(", ")}`)
     return refuse()
   }
@@ -40,10 +59,36 @@ function parse(file: string, read: () => ManifestBytes, results: Map<string, Loa
     report.error("unreadable", "", `the file ${bytes}`, "make it a readable regular file")
     return refuse()
   }
+  if (format !== undefined) return parseForeign(format, file, bytes, results, options)
   const front = readFrontmatter(bytes, report)
-  if (front !== undefined) return { file, kind, front }
-  results.set(file, { ok: false, file, kind, diagnostics: report.diagnostics, claims: claimsOfBytes(bytes) })
-  return undefined
+  if (front !== undefined && kind !== undefined) return [{ file, kind, front }]
+  results.set(file, {
+    ok: false,
+    file,
+    kind: kind ?? "unknown",
+    diagnostics: report.diagnostics,
+    claims: claimsOfBytes(bytes),
+  })
+  return []
+}
+
+function parseForeign(
+  format: Format,
+  file: string,
+  bytes: Uint8Array,
+  results: Map<string, LoadResult>,
+  options: LoadOptions,
+): readonly Parsed[] {
+  const foreign = readForeign(format, file, bytes, options)
+  if (!foreign.ok) {
+    results.set(file, foreign.result)
+    return []
+  }
+  return foreign.parts.map(({ from, ...part }, index) => ({
+    ...part,
+    made: { of: file, from },
+    ...(index === 0 ? { said: foreign.said } : {}),
+  }))
 }
 
 const AUTH = "AUTH.md"
@@ -66,7 +111,7 @@ const targetsIn =
     })
   }
 
-export function loadFound(found: FoundManifests, options: { readonly mode: ManifestMode }): readonly LoadResult[] {
+export function loadFound(found: FoundManifests, options: LoadOptions): readonly LoadResult[] {
   const { files } = found
   const targets = targetsIn(found.roots, ".tools", "TOOL.md")
   const actions = targetsIn(found.roots, ".actions", "ACTION.md")
@@ -75,9 +120,8 @@ export function loadFound(found: FoundManifests, options: { readonly mode: Manif
   const codes = targetsIn(found.roots, ".code", "CODE.md")
   const results = new Map<string, LoadResult>()
   const read: readonly Parsed[] = [...files].flatMap(([file, bytes]) => {
-    const front = parse(file, bytes, results)
     const code = found.entries.get(file)
-    return front === undefined ? [] : [code === undefined ? front : { ...front, code }]
+    return parse(file, bytes, results, options).map((each) => (code === undefined ? each : { ...each, code }))
   })
   const parsed = [
     ...read,
@@ -135,7 +179,12 @@ export function loadFound(found: FoundManifests, options: { readonly mode: Manif
   }
   const load = (p: Parsed): Lifted => {
     const beside = p.code === undefined ? { links } : { links, code: p.code }
-    const { result, lifted } = loadFront(p.file, p.kind, p.front, options.mode, beside)
+    const { result: loaded, lifted } = loadFront(p.file, p.kind, p.front, options.mode, beside)
+    const { made, said = [] } = p
+    const result =
+      made === undefined
+        ? loaded
+        : { ...loaded, diagnostics: [...said, ...asWritten(loaded.diagnostics, made.of, made.from)] }
     results.set(p.file, result.ok ? result : { ...result, claims: claimsOfFront(p.front) })
     return lifted
   }
@@ -155,12 +204,23 @@ export function loadFound(found: FoundManifests, options: { readonly mode: Manif
   for (const [file, result] of results)
     if (!result.ok && result.claims !== undefined)
       results.set(file, { ...result, claims: followed(result.claims, idAt(file)) })
-  const names = [...files.keys(), ...found.defined.map((each) => each.file)]
-  return [...names.flatMap((file) => results.get(file) ?? []), ...found.problems]
+  const parts = Map.groupBy(
+    parsed.filter(({ made }) => made !== undefined),
+    ({ made }) => made?.of ?? "",
+  )
+  const names = [...files.keys(), ...found.defined.map((each) => each.file)].flatMap(
+    (file) => parts.get(file)?.map((part) => part.file) ?? [file],
+  )
+  const placed = names
+    .flatMap((file) => results.get(file) ?? [])
+    .map((result) =>
+      result.diagnostics.length === 0
+        ? result
+        : { ...result, diagnostics: withPlaces(result.diagnostics, (file) => files.get(file)?.()) },
+    )
+  return [...placed, ...found.problems]
 }
 
 /** `paths`: folders, or manifest files. */
-export const discoverManifests = (
-  paths: readonly string[],
-  options: { readonly mode: ManifestMode },
-): readonly LoadResult[] => loadFound(findManifests(paths), options)
+export const discoverManifests = (paths: readonly string[], options: LoadOptions): readonly LoadResult[] =>
+  loadFound(findManifests(paths), options)

@@ -11,6 +11,7 @@ import { dirname, join, resolve } from "node:path"
 import { createReport } from "../values/diagnostics.ts"
 import { claimsOfFront } from "./claims.ts"
 import type { DefinedManifest } from "./defined.ts"
+import { formatOf } from "../formats/formats.ts"
 import { manifestKind } from "./kind.ts"
 import { limits } from "../limits.ts"
 import { sha256 } from "../values/digest.ts"
@@ -35,6 +36,9 @@ export interface FoundManifests {
   /** the module beside a driver's manifest, by the manifest's file; what it holds is known once a sandbox looked into it */
   readonly entries: ReadonlyMap<string, DriverCode>
 }
+
+/** Of AIP, or of another format that is read. */
+const isManifest = (file: string): boolean => manifestKind(file) !== undefined || formatOf(file) !== undefined
 
 const SKIPPED = new Set(["node_modules", ".git"])
 export const RUNNER = "RUNNER.md"
@@ -93,7 +97,7 @@ function visit(walk: Walk, folder: string, depth: number): boolean {
       if (!SKIPPED.has(entry.name) && !visit(walk, path, depth + 1)) return false
     } else if (entry.name === RUNNER && entry.isFile() && walk.runners.size < limits.walkManifests) {
       walk.runners.add(path)
-    } else if (manifestKind(entry.name) !== undefined) {
+    } else if (isManifest(entry.name)) {
       if (entry.isFile()) walk.files.add(path)
       else
         problem(
@@ -197,7 +201,7 @@ export function findManifests(paths: readonly string[], given: readonly DefinedM
   let held = 0
   const read = (file: string): (() => ManifestBytes) => {
     if (held > limits.walkHeldBytes) return () => readBounded(file)
-    const bytes = manifestKind(file) === undefined ? "" : readBounded(file)
+    const bytes = isManifest(file) ? readBounded(file) : ""
     held += bytes.length
     return () => bytes
   }

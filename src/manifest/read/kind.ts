@@ -1,5 +1,6 @@
 /** Which kind of manifest a file is: its name alone decides. */
 import { basename } from "node:path"
+import { formats } from "../formats/formats.ts"
 import type { DriverKind, ManifestKind } from "../base-types.ts"
 
 const KINDS: Readonly<Record<string, ManifestKind>> = {
@@ -16,7 +17,7 @@ const KINDS: Readonly<Record<string, ManifestKind>> = {
   "AUTH.md": "auth",
 }
 
-export const manifestNames: readonly string[] = Object.keys(KINDS)
+export const manifestNames: readonly string[] = [...Object.keys(KINDS), ...formats.map(({ files }) => files)]
 
 /** The kind of manifest a file name stands for; names are case-sensitive. */
 export function manifestKind(file: string): ManifestKind | undefined {

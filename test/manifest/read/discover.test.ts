@@ -42,7 +42,7 @@ describe("the walk", () => {
     put("b/TOOL.md", toolFront("", "t.b"))
     put("a/deep/er/TOOL.md", toolFront("", "t.a"))
     put("a/tool.md", toolFront("", "t.lower"))
-    put("a/x.tool.md", toolFront("", "t.aml"))
+    put("a/x.tools.md", toolFront("", "t.other"))
     put("a/README.md", "x: 1")
     expect(files(found())).toEqual(["a/deep/er/TOOL.md", "b/TOOL.md"])
   })

@@ -7,20 +7,21 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve, sep } from "node:path"
 import { fileURLToPath } from "node:url"
-import { locatorOf, type Place } from "../../../authoring/text/locate.ts"
+import { locatorOf } from "../../../authoring/text/locate.ts"
 import type { ScaffoldFile } from "../../../authoring/scaffold/scaffold.ts"
 import { createRegistry } from "../../../host/registry/registry.ts"
 import { loadFound } from "../../../manifest/read/discover.ts"
 import { limits } from "../../../manifest/limits.ts"
+import type { ManifestBytes } from "../../../manifest/read/find.ts"
+import { withPlaces } from "../../../manifest/read/places.ts"
+import { writtenFile } from "../../../manifest/formats/format.ts"
+import type { OperatorWord } from "../../reach/operator-word.ts"
 import type { Diagnostic, LoadResult, ManifestMode } from "../../../manifest/types.ts"
 import { writeNew } from "./write-new.ts"
 
-/** A diagnostic with where in its file it is; none of what is no text. */
-type Placed = Diagnostic & Partial<Place>
-
 interface Findings {
   readonly manifests: number
-  readonly diagnostics: readonly Placed[]
+  readonly diagnostics: readonly Diagnostic[]
 }
 
 const textOf = (file: string): string | undefined => {
@@ -33,9 +34,11 @@ const textOf = (file: string): string | undefined => {
 }
 
 /** Each with its line and column. What is malformed says itself where. */
-const placed = (diagnostics: readonly Diagnostic[]): readonly Placed[] => {
+const placed = (diagnostics: readonly Diagnostic[]): readonly Diagnostic[] => {
   const locators = new Map<string, ReturnType<typeof locatorOf> | undefined>()
   return diagnostics.map((each) => {
+    // What the loader said has its place already.
+    if (each.line !== undefined) return each
     const { file, path, message } = each
     const [, line, column] = /\bat line (\d+), column (\d+)/.exec(message) ?? []
     if (each.rule === "yaml-syntax" && line !== undefined)
@@ -52,25 +55,30 @@ const placed = (diagnostics: readonly Diagnostic[]): readonly Placed[] => {
 const bundled = fileURLToPath(new URL("../../../../manifests", import.meta.url))
 const fileOf = (result: LoadResult): string => (result.ok ? result.manifest.source.file : result.file)
 
-export const examine = (paths: readonly string[], mode: ManifestMode): Findings => {
+/** `word`: what of the operator's config bears on them; absent: nothing. */
+export const examine = (paths: readonly string[], mode: ManifestMode, word?: OperatorWord): Findings => {
   const roots = paths.map((path) => resolve(path))
   const isAsked = (file: string): boolean =>
-    roots.some((root) => file === root || file.startsWith(root.endsWith(sep) ? root : root + sep))
+    roots.some((root) => writtenFile(file) === root || file.startsWith(root.endsWith(sep) ? root : root + sep))
   let manifests = 0
+  let bytesOf = (_file: string): ManifestBytes | undefined => undefined
   const { diagnostics } = createRegistry({
-    dirs: [bundled, ...roots],
+    dirs: [bundled, ...roots.map((dir) => ({ dir, trusted: word?.isVouched(dir) === true }))],
     mode,
+    annotations: word?.annotations ?? {},
     load: (found, options) => {
+      bytesOf = (file) => found.files.get(file)?.()
       const results = loadFound(found, options)
-      manifests = results.filter((result) => isAsked(fileOf(result))).length
+      manifests = new Set(results.map((result) => writtenFile(fileOf(result))).filter(isAsked)).size
       return results
     },
   })
-  return { manifests, diagnostics: placed(diagnostics.filter((diagnostic) => isAsked(diagnostic.file))) }
+  const asked = diagnostics.filter((diagnostic) => isAsked(diagnostic.file))
+  return { manifests, diagnostics: placed(withPlaces(asked, bytesOf)) }
 }
 
 /** Of files that are not written yet, strictly; in a folder of its own, which is gone afterwards. */
-export const examineNew = (files: readonly ScaffoldFile[]): readonly Placed[] => {
+export const examineNew = (files: readonly ScaffoldFile[]): readonly Diagnostic[] => {
   const folder = mkdtempSync(join(tmpdir(), "caisson-new-"))
   try {
     const written = writeNew(folder, files)

@@ -1,0 +1,116 @@
+/**
+ * Where in its file a field stands that a diagnostic names.
+ *
+ * Guarantees: line and column count from 1; where the field itself is missing, it is the nearest above it that is there.
+ * Never throws; a text that cannot be read has no places but those that its parser named. Pure.
+ */
+import type * as Yaml from "yaml"
+import { linePlace, scanJson } from "../formats/aruntime/json-scan.ts"
+import { writtenFile } from "../formats/format.ts"
+import { onDemand } from "../schema/on-demand.ts"
+import type { Diagnostic } from "../types.ts"
+import type { ManifestBytes } from "./find.ts"
+
+const yaml = onDemand<typeof Yaml>("yaml")
+
+type Place = Pick<Required<Diagnostic>, "line" | "column">
+type Find = (path: string) => Place | undefined
+
+/** `a.b[0]["x y"]` → a, b, 0, x y */
+const segmentsOf = (path: string): readonly (string | number)[] =>
+  [...path.matchAll(/\["([^"]*)"\]|\[(\d+)\]|([^.[\]]+)/g)].map(([, quoted, index, name]) =>
+    index === undefined ? (quoted ?? name ?? "") : Number(index),
+  )
+
+/** Shorter and shorter: the field, what it is in, and so on. */
+const shortened = (path: string): readonly string[] => {
+  const all = [path]
+  for (let rest = path; rest !== ""; ) {
+    rest = rest.replace(/(?:\.?[^.[\]]+|\[[^\]]*\])$/, (found) => (found === rest ? "" : ""))
+    if (rest === all.at(-1)) break
+    all.push(rest)
+  }
+  return all
+}
+
+const inJson = (text: string): Find => {
+  const scanned = scanJson(text)
+  return (path) => {
+    if (!scanned.ok) return undefined
+    for (const each of shortened(path)) {
+      const offset = scanned.places.get(each)
+      if (offset !== undefined) return linePlace(text, offset)
+    }
+    return undefined
+  }
+}
+
+const inFrontmatter = (text: string): Find => {
+  const lines = text.replaceAll("\r\n", "\n").replace(/^\ufeff/, "")
+  const start = lines.indexOf("\n") + 1
+  const close = /^---[ \t]*$/m.exec(lines.slice(start))
+  if (!lines.startsWith("---\n") || close === null) return () => undefined
+  const { LineCounter, parseDocument, isMap, isSeq, isScalar } = yaml()
+  const counter = new LineCounter()
+  const document = parseDocument(lines.slice(start, start + close.index), { lineCounter: counter, uniqueKeys: false })
+  const place = (offset: number): Place => {
+    const { line, col } = counter.linePos(offset)
+    return { line: line + 1, column: col }
+  }
+  const walk = (path: string): number | undefined => {
+    let at: unknown = document.contents
+    let offset: number | undefined
+    for (const segment of segmentsOf(path)) {
+      if (isMap(at)) {
+        const pair = at.items.find(({ key }) => isScalar(key) && String(key.value) === String(segment))
+        if (pair === undefined || !isScalar(pair.key)) return undefined
+        offset = pair.key.range?.[0]
+        at = pair.value
+      } else if (isSeq(at)) {
+        at = at.items[Number(segment)]
+        offset = (at as { range?: readonly number[] } | undefined)?.range?.[0]
+      } else return undefined
+    }
+    return offset
+  }
+  return (path) => {
+    for (const each of shortened(path)) {
+      const offset = each === "" ? 0 : walk(each)
+      if (offset !== undefined) return each === "" ? { line: 1, column: 1 } : place(offset)
+    }
+    return undefined
+  }
+}
+
+const NAMED = /\bat line (\d+), column (\d+)/
+
+/** The diagnostics with their places; `bytesOf` gives what was read, of files that were. */
+export const withPlaces = (
+  diagnostics: readonly Diagnostic[],
+  bytesOf: (file: string) => ManifestBytes | undefined,
+): readonly Diagnostic[] => {
+  const finders = new Map<string, Find>()
+  const finderOf = (file: string): Find => {
+    const known = finders.get(file)
+    if (known !== undefined) return known
+    const bytes = bytesOf(file)
+    let find: Find = () => undefined
+    try {
+      if (bytes !== undefined && typeof bytes !== "string") {
+        const text = Buffer.from(bytes).toString("utf8")
+        find = file.endsWith(".json") ? inJson(text) : inFrontmatter(text)
+      }
+    } catch {
+      // A text that no parser takes has no places.
+    }
+    finders.set(file, find)
+    return find
+  }
+  return diagnostics.map((each) => {
+    if (each.line !== undefined) return each
+    const named = each.path === "" ? NAMED.exec(each.message) : null
+    const file = writtenFile(each.file)
+    if (named !== null) return { ...each, file, line: Number(named[1]), column: Number(named[2]) }
+    return { ...each, file, ...finderOf(file)(each.path) }
+  })
+}
