@@ -26,8 +26,10 @@ const KEYS = [
 ]
 const STATUSES = ["draft", "active", "deprecated", "disabled"] as const
 
-const refuse = (path: string, message: string, fix: string, report: Report): undefined =>
-  void report.error("operation", path, message, fix)
+const refuse = (path: string, message: string, fix: string, report: Report): undefined => {
+  report.error("operation", path, message, fix)
+  return undefined
+}
 
 /** Of a day: its first instant. */
 const dateIn = (block: JsonObject, key: string, report: Report): number | undefined => {
