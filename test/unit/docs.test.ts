@@ -1,5 +1,5 @@
 /** What the documents list is what there is. */
-import { globSync, readFileSync } from "node:fs"
+import { existsSync, globSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { expect, test } from "vitest"
 
@@ -43,4 +43,10 @@ test("explains in docs/glossary.md every C- number that the source, its tests an
   )
   const used = new Set(files.flatMap((file) => read(file).match(/\bC-\d+\b/g) ?? []))
   expect([...used].filter((number) => !explained.has(number))).toEqual([])
+})
+
+test("the threat model names tests that there are", () => {
+  const named = [...read("docs/threat-model.md").matchAll(/`(test\/[^`]+)`/g)].map((match) => match[1] as string)
+  expect(named.length).toBeGreaterThan(40)
+  expect(named.filter((path) => !existsSync(`${root}/${path}`))).toEqual([])
 })
