@@ -94,6 +94,7 @@ export interface Operations {
       readonly headers?: {
         readonly "idempotency-key"?: string
         readonly prefer?: string
+        readonly traceparent?: string
         readonly "caisson-approved"?: "yes"
       }
       readonly body: {

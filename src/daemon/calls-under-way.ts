@@ -20,14 +20,23 @@ interface Plan extends Whose {
   readonly changes: readonly ContentChange[]
 }
 
+interface CallTrace {
+  readonly hear: (event: CallEvent) => void
+  readonly ended: (envelope: Envelope) => void
+}
 /** What the daemon wants to know of every call. */
 export interface CallWatch {
   /** throws where none is to be begun */
   readonly before: () => void
+  /** hears of the call while it happens; `ended` is for those that were made here */
+  readonly trace?: (caller: Caller, traceparent: string | undefined) => CallTrace | undefined
   readonly ended: (envelope: Envelope, caller: Caller, kind: string | undefined, ms: number) => void
 }
 
-type Wishes = Pick<CallOptions, "key" | "approved" | "empty" | "wait">
+type Wishes = Pick<CallOptions, "key" | "approved" | "empty" | "wait"> & {
+  /** the caller's own trace, as its header says */
+  readonly traceparent?: string
+}
 
 export class CallsUnderWay {
   readonly #host: Host
@@ -50,7 +59,7 @@ export class CallsUnderWay {
   async begin(
     request: CallRequest,
     caller: Caller,
-    wishes: Wishes,
+    { traceparent, ...wishes }: Wishes,
     listen?: (event: CallEvent) => void,
   ): Promise<BegunCall & { readonly cancel: () => void }> {
     if (this.#isClosing)
@@ -60,6 +69,7 @@ export class CallsUnderWay {
     const began = performance.now()
     const whose = { user: caller.user, tenant: tenantOf(caller) }
     const place = this.#places.enter(whose)
+    const trace = this.#watch.trace?.(caller, traceparent)
     // Events may come before the call's id is known here.
     let tape: Tape | undefined
     let planned: readonly ContentChange[] | undefined
@@ -70,6 +80,7 @@ export class CallsUnderWay {
     const hear = (event: CallEvent): void => {
       if (event.type === "routed") kind = event.kind
       if (event.type === "settled") isOwn = true
+      trace?.hear(event)
       listen?.(event)
       if (tape === undefined) early.push(event)
       else tape.hear(event)
@@ -91,6 +102,7 @@ export class CallsUnderWay {
       if (!this.#open.has(begun.call)) this.#open.set(begun.call, { cancel, ...whose })
       const heard = begun.envelope.then((told) => {
         if (isOwn) this.#watch.ended(told, caller, kind, performance.now() - began)
+        if (isOwn) trace?.ended(told)
         return told
       })
       const envelope = heard.finally(() => {

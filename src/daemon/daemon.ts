@@ -35,6 +35,8 @@ import { Metrics } from "./ops/metrics.ts"
 import { createDaemonReload } from "./ops/reload.ts"
 import { callPlaces, streamPlaces } from "./ops/places.ts"
 import { createServer } from "./server.ts"
+import { CallSpans } from "./traces/call-spans.ts"
+import type { TraceExporter } from "./traces/exporter.ts"
 
 /** What is given here counts before what `serve` of the config says. */
 export interface DaemonOptions extends Omit<HostOptions, "record"> {
@@ -172,8 +174,16 @@ const ended = async (calls: CallsUnderWay): Promise<void> => {
   if (calls.count > 0) calls.cancelAll()
 }
 
-const watchOf = (log: DaemonLog, metrics: Metrics, health: Health): CallWatch => ({
+const traceBy =
+  (exporter: TraceExporter): NonNullable<CallWatch["trace"]> =>
+  (caller, traceparent) => {
+    const spans = CallSpans.begin(caller, traceparent)
+    return spans && { hear: (event) => spans.hear(event), ended: (envelope) => exporter.add(spans.end(envelope)) }
+  }
+
+const watchOf = (log: DaemonLog, metrics: Metrics, health: Health, traces?: TraceExporter): CallWatch => ({
   before: () => health.refuseWithoutRoom(),
+  ...(traces === undefined ? {} : { trace: traceBy(traces) }),
   ended: (envelope, caller, kind, ms) => {
     health.note(envelope)
     metrics.call(envelope, kind, ms)
@@ -235,7 +245,14 @@ export const openDaemon = async (options: DaemonOptions = {}): Promise<Daemon> =
     streams: () => streams.count,
     held: async () => (await host.approvals()).length,
   })
-  const watch = watchOf(log, metrics, health)
+  const traces =
+    settings.traces === undefined
+      ? undefined
+      : new (await import("./traces/exporter.ts")).TraceExporter(settings.traces, version, (count) =>
+          metrics.droppedSpans(count),
+        )
+  if (traces !== undefined) opening.use(traces)
+  const watch = watchOf(log, metrics, health, traces)
   const calls: CallsUnderWay = new CallsUnderWay(
     host,
     callPlaces(() => settings.limits),

@@ -43,6 +43,7 @@ export class Metrics {
   readonly #requests
   readonly #ready
   readonly #reloads
+  readonly #droppedSpans
   constructor({ underWay, streams, held }: Asked) {
     const registers = [this.#registry]
     collectDefaultMetrics({ register: this.#registry })
@@ -83,6 +84,11 @@ export class Metrics {
       labelNames: ["outcome"],
       registers,
     })
+    this.#droppedSpans = new Counter({
+      name: "caisson_trace_spans_dropped_total",
+      help: "Spans that the collector of `serve.traces` was not given",
+      registers,
+    })
     const asked = (name: string, help: string, now: () => number | Promise<number>) =>
       new Gauge({
         name,
@@ -96,6 +102,9 @@ export class Metrics {
     asked("caisson_calls_held", "Calls whose effects wait for a person's answer", held)
     asked("caisson_event_streams", "Streams of events that are open", streams)
     this.#ready.set(1)
+  }
+  droppedSpans(count: number): void {
+    this.#droppedSpans.inc(count)
   }
   call(envelope: Envelope, kind: string | undefined, ms: number): void {
     const own = envelope.ok ? undefined : envelope.error

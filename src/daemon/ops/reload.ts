@@ -13,7 +13,7 @@ import type { Host, ReloadReport } from "../../host/types.ts"
 import type { DaemonLog } from "./log.ts"
 import type { Metrics } from "./metrics.ts"
 
-const FIXED = ["listen", "socket", "tls", "log"] as const
+const FIXED = ["listen", "socket", "tls", "log", "traces"] as const
 
 interface ReloadParts {
   readonly host: Host

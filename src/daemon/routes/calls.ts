@@ -128,6 +128,10 @@ export const callRoutes = ({ app, host, calls, streams, empty, callerOf }: Route
               description:
                 "`respond-async`: be told where the call is, at once; `wait=SECONDS`: wait so long for the workspace instead of failing on a conflict",
             },
+            traceparent: {
+              type: "string",
+              description: "W3C trace context: where the daemon tells traces, the call is a part of this one",
+            },
             "caisson-approved": {
               type: "string",
               enum: ["yes"],
@@ -155,12 +159,14 @@ export const callRoutes = ({ app, host, calls, streams, empty, callerOf }: Route
       // Where one is told that the call runs, it is on record before, and stays there whatever becomes of this daemon.
       const key = headerOf(request, "idempotency-key") ?? (later ? `later-${randomUUID()}` : undefined)
       const wait = prefersWait(request)
+      const traceparent = headerOf(request, "traceparent")
       if (wait !== undefined) reply.header("preference-applied", `wait=${wait / 1000}`)
       const begun = await calls.begin(asked, caller, {
         empty,
         approved: headerOf(request, "caisson-approved") === "yes",
         ...(key === undefined ? {} : { key }),
         ...(wait === undefined ? {} : { wait }),
+        ...(traceparent === undefined ? {} : { traceparent }),
       })
       if (later && begun.call !== "none") {
         // How it ends is on record; here nobody waits for it.

@@ -13,6 +13,13 @@ export interface ServeLimits {
   readonly streams: number
   readonly streamsPerUser: number
 }
+/** Where traces of calls go, over OTLP/HTTP. */
+export interface TraceSettings {
+  /** https, or http to a loopback address; `/v1/traces` is put behind it */
+  readonly endpoint: string
+  /** absolute path */
+  readonly headersFile?: string
+}
 export interface ServeConfig {
   /** `HOST:PORT`, or `none` */
   readonly listen: string
@@ -27,9 +34,12 @@ export interface ServeConfig {
   /** who may read metrics over TCP: operators' tokens, or anybody */
   readonly metrics: "token" | "open"
   readonly limits: ServeLimits
+  /** absent: nobody is told */
+  readonly traces?: TraceSettings
 }
 
 export interface ServeSettings {
+  readonly traces?: { readonly endpoint: string; readonly headers_file?: string }
   readonly listen?: string
   readonly socket?: boolean
   readonly tls?: { readonly cert: string; readonly key: string }
@@ -70,6 +80,24 @@ const limitsOf = (written: NonNullable<ServeSettings["limits"]>): ServeLimits =>
   })
 }
 
+const tracesOf = (
+  { endpoint, headers_file: file }: NonNullable<ServeSettings["traces"]>,
+  path: (text: string) => string,
+  report: Report,
+): TraceSettings => {
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined
+  const isHere = url !== undefined && /^(?:localhost|127\.[0-9.]+|\[::1\])$/.test(url.hostname)
+  const isSafe = url?.protocol === "https:" || (url?.protocol === "http:" && isHere)
+  if (!isSafe || url?.search !== "" || url.hash !== "" || url.username !== "" || url.password !== "")
+    report.error(
+      "config-value",
+      "serve.traces.endpoint",
+      "traces go to an https address, or to one of this machine, without a query or a password in it",
+      "write an address such as http://127.0.0.1:4318 or https://otlp.example.com; what signs in goes into `headers_file`",
+    )
+  return Object.freeze({ endpoint, ...(file === undefined ? {} : { headersFile: path(file) }) })
+}
+
 export const serveOf = (written: ServeSettings, path: (text: string) => string, report: Report): ServeConfig => {
   const { listen = defaultServe.listen, socket = defaultServe.socket, tls, log = defaultServe.log } = written
   if (listen === "none" && !socket)
@@ -88,5 +116,6 @@ export const serveOf = (written: ServeSettings, path: (text: string) => string, 
     log: log === "stderr" || log === "none" ? log : path(log),
     metrics: written.metrics ?? defaultServe.metrics,
     limits: limitsOf(written.limits ?? {}),
+    ...(written.traces === undefined ? {} : { traces: tracesOf(written.traces, path, report) }),
   })
 }

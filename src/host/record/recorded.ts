@@ -14,7 +14,7 @@ import { hostLimits } from "../limits.ts"
 import { type CallRecord, type NewCall, singleHost, type Store, StoreUnavailable } from "../store/store.ts"
 import type { BegunCall, CallRequest, Envelope, RecordedCall } from "../types.ts"
 import { callKeyOf, isCallKey } from "./call-key.ts"
-import { isAbandoned, markUnderWay } from "./under-way.ts"
+import { isAbandoned, markUnderWay, removeAbandoned } from "./under-way.ts"
 
 interface Asked {
   readonly call: string
@@ -185,6 +185,7 @@ export class RecordedCalls {
 
   /** Calls with a key whose processes died: from now on their keys say that nobody knows. */
   async tend(): Promise<void> {
+    removeAbandoned(this.#data)
     if (!this.#isUsed()) return
     const open = await (await this.#store()).openCalls()
     for (const call of open) if (!this.#running.has(call.id) && isAbandoned(this.#data, call.id)) await this.#lose(call)
