@@ -50,6 +50,29 @@ const addCalls = (program: Command, terminal: Terminal, finish: Finish): void =>
     .action(async (tool: string, flags) => finish(await (await import("./commands/why.ts")).run(tool, flags, terminal)))
 }
 
+/** Options stand before the command: from its first word on, all words are its own. */
+const addRun = (program: Command, terminal: Terminal, finish: Finish): void => {
+  const several = (flags: string, text: string): Option => new Option(flags, text).argParser(collect)
+  program
+    .command("run [command...]")
+    .description(commands.run)
+    .passThroughOptions()
+    .addOption(several("--allow <host>", options.allow))
+    .addOption(several("--write <glob>", options.write))
+    .addOption(several("--read <glob>", options.read))
+    .addOption(several("--exec <name>", options.exec))
+    .addOption(several("--secret <slug>", options.secret))
+    .option("--workspace <dir>", options.workspace, ".")
+    .option("--timeout <seconds>", options.timeout, secondsOf)
+    .addOption(new Option("--plan", options.plan).conflicts("yes"))
+    .option("--yes", options.runYes)
+    .addOption(backend())
+    .addOption(new Option("--json", options.runJson))
+    .action(async (command: string[], flags) =>
+      finish(await (await import("./commands/run.ts")).run(command, flags, terminal)),
+    )
+}
+
 const addApprovals = (program: Command, terminal: Terminal, finish: Finish): void => {
   const flagged = (command: Command): Command => command.addOption(manifests()).addOption(backend()).addOption(json())
   const approvals = flagged(program.command("approvals").description(commands.approvals)).action(async (flags) =>
@@ -323,9 +346,11 @@ export const createProgram = (version: string, terminal: Terminal, finish: Finis
     .showSuggestionAfterError(true)
     .showHelpAfterError(says.moreHelp)
     .allowExcessArguments(false)
+    .enablePositionalOptions()
     .configureOutput({ outputError: (text, write) => write(`caisson: ${text.replace(/^error: /, "")}`) })
     .exitOverride()
   addCalls(program, terminal, finish)
+  addRun(program, terminal, finish)
   addApprovals(program, terminal, finish)
   addSecrets(program, terminal, finish)
   addLogins(program, terminal, finish)

@@ -61,6 +61,8 @@ const askPerson = async (question: string, signal: AbortSignal): Promise<boolean
   try {
     // What was typed before the question was there answers something else.
     dropTypedAhead(fd)
+    // A command that had it let go of it, and this process waits for the answer.
+    input.ref?.()
     process.stderr.write(`\r\u001b[2K${question} [y/N] `)
     lines.once("line", resolve)
     lines.once("close", stop)

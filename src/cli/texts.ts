@@ -6,6 +6,7 @@ export const about =
 
 export const commands = {
   call: "run one tool call, sealed",
+  run: "any command, sealed, without a manifest: `caisson run --write 'out/**' -- make`",
   tools: "the tools that are registered, with availability and the reason when not; one in full where it is named",
   drivers: "the drivers that are registered, with availability and the reason when not; one in full where it is named",
   why: "which driver would serve the call, why each other was dropped, and the sealed profile it would get",
@@ -47,6 +48,14 @@ export const commands = {
 
 export const options = {
   importTo: "the folder that they are written to; nothing there is written over",
+  allow: "a host that it may reach: host, host:port, *.host or tcp://host:port (repeatable; default: no network)",
+  write: "what of the workspace it may write (repeatable; default: nothing)",
+  read: "what of the workspace it may read, beside that (repeatable; default: all of it)",
+  exec: "a program that it may start (repeatable; default: none but its own)",
+  secret: "a secret of the vault that it is given as a variable (repeatable)",
+  timeout: "how many seconds it may take (default: a day)",
+  runJson: "the envelope alone on stdout, with what the command printed in it",
+  runYes: "commit what it changed without asking; a command that fails commits nothing",
   input: "the tool's input: JSON, @FILE, or - for stdin (default: {})",
   workspace: "the folder presented at /workspace",
   user: "whose login state and grants apply (default: the OS user)",
@@ -164,6 +173,7 @@ export const says = {
   nothingImported: (format: string) => `no tool of the format ${format} was found that can be read`,
   working: "working",
   runThis: "Run it?",
+  noCommand: "there is no command to run; write it after `--`, as in `caisson run -- ls -l`",
   moreHelp: "`caisson --help` lists the commands",
   listsTools: "`caisson tools` lists the tools",
   keepThese: "Keep these changes?",

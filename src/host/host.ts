@@ -34,6 +34,8 @@ import { grantsOf } from "./lifecycle/keep-grants.ts"
 import { acceptAfter, createReload, needsStart } from "./lifecycle/reload.ts"
 import { tokensOf } from "./lifecycle/keep-tokens.ts"
 import { callKeyOf } from "./record/call-key.ts"
+import { makeRun } from "./run/run.ts"
+import { forRun, inRunWords } from "./run/words.ts"
 import { RecordedCalls } from "./record/recorded.ts"
 import { secretsOf } from "./lifecycle/keep-secrets.ts"
 import { reviewDriver } from "./lifecycle/review-driver.ts"
@@ -63,6 +65,8 @@ import type {
   LogoutDriverOptions,
   ReceiptsOptions,
   ReviewOptions,
+  RunOptions,
+  RunRequest,
   UnloadedListing,
   WhyOptions,
   WhyReport,
@@ -213,6 +217,23 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   }
   const call = async (request: CallRequest, given: CallOptions = {}): Promise<Envelope> =>
     (await begin(request, given)).envelope
+  const run = async (request: RunRequest, given: RunOptions = {}): Promise<Envelope> => {
+    const { attachment, stdin, onEvent: observe, approve, ...rest } = readOptions("run", "run", given)
+    const options = { ...rest, ...(approve === undefined ? {} : { approve: inRunWords(approve) }) }
+    const asked = { ...request }
+    const work = async (now: HostCore, cancel: AbortSignal): Promise<Envelope> => {
+      abandoned ??= tidyUp()
+      await unlessCancelled(abandoned, cancel)
+      const streams = { ...(attachment === undefined ? {} : { attachment }), ...(stdin === undefined ? {} : { stdin }) }
+      const made = makeRun(now, asked, options.caller, streams)
+      const refused = made.refused === undefined ? {} : { refused: made.refused }
+      const requested = { ...requestOf(made.request, options), ...refused }
+      const told = { holder: held, ...(observe === undefined ? {} : { observe }) }
+      return forRun(await perform(made.core, log, requested, told))
+    }
+    const cancel = options.signal ?? closing.signal
+    return open((now) => turn.pass(() => work(now, cancel), cancel, clientOf(options.caller)))
+  }
   const why = async (request: CallRequest, given: WhyOptions = {}): Promise<WhyReport> => {
     const options = readOptions("why", "why", given)
     return open((core) => turn.pass(() => explain(core, { ...requestOf(request, options), tell: () => undefined })))
@@ -267,6 +288,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
     data,
     call,
     begin,
+    run,
     why,
     tools: async (options: ListOptions = {}) => {
       const caller = callerIn("tools", options)

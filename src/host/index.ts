@@ -7,6 +7,7 @@ export { HostStartError } from "./start-error.ts"
 export { reasons, type ErrorClass, type Reason, type ReasonCode } from "./reasons.ts"
 export { readReceipts, verifyChain, type ChainCode, type ChainVerdict } from "./receipts/verify.ts"
 export type { CallEvent } from "./events.ts"
+export type { AttachedEnd, AttachedStreams, Attachment } from "./attachment.ts"
 export type { LentTerminal, LoginProgress, PageToOpen, Person, Question } from "./person.ts"
 export type { InstallProgress } from "./install/types.ts"
 export type { AuditEvent } from "./receipts/event.ts"
@@ -42,6 +43,8 @@ export type {
   ReviewOptions,
   ReviewReport,
   RoutePhase,
+  RunOptions,
+  RunRequest,
   PruneReport,
   ReloadReport,
   SecretOptions,

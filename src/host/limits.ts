@@ -62,6 +62,8 @@ export const hostLimits = Object.freeze({
   registeredReaches: limit("the registry", 50_000, "of manifests that nobody vouches for, the oldest are forgotten"),
   takenSets: limit("the registry", 64, "the oldest set of manifests is looked up again"),
   reloadFaults: limit("reloads", 20, "further faults of what was not taken are not told"),
+  runMs: limit("a command of `run`", 24 * 3600 * 1000, "the tree is killed; timeout"),
+  runNames: limit("a command of `run`", 256, "of hosts, globs, programs and secrets, each: input_invalid"),
   waitMs: limit("calls that wait for their workspace", 3_600_000, "a longer wait is cut to this"),
   concurrentCalls: limit("the host", 64, "the call, listing or question waits for a place"),
   concurrentProbes: limit("version checks", 4, "the check waits for a place"),

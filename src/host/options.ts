@@ -18,6 +18,7 @@ import type {
   WhyOptions,
   ReceiptsOptions,
   ReviewOptions,
+  RunOptions,
   GrantOptions,
   TokenListOptions,
   TokenOptions,
@@ -35,6 +36,16 @@ const CALL: readonly (keyof CallOptions)[] = [
   "onChanges",
   "key",
   "wait",
+]
+const RUN: readonly (keyof RunOptions)[] = [
+  ...LIST,
+  "signal",
+  "approved",
+  "approve",
+  "onEvent",
+  "onChanges",
+  "attachment",
+  "stdin",
 ]
 const CALLS: readonly (keyof CallsOptions)[] = [...LIST, "limit"]
 const TOKENS: readonly (keyof TokenListOptions)[] = [...LIST, "tenant"]
@@ -69,6 +80,7 @@ const KNOWN = {
   list: LIST,
   why: WHY,
   call: CALL,
+  run: RUN,
   calls: CALLS,
   tokens: TOKENS,
   token: TOKEN,
@@ -84,6 +96,7 @@ const areTexts = (value: unknown): boolean => Array.isArray(value) && value.ever
 const isFunction = (value: unknown): boolean => typeof value === "function"
 type Keys = Exclude<
   | keyof CallOptions
+  | keyof RunOptions
   | keyof InstallDriverOptions
   | keyof SecretOptions
   | keyof ReviewOptions
@@ -99,6 +112,8 @@ const FORMS: Readonly<Record<Keys, readonly [(value: unknown) => boolean, string
   unreadable: [(value) => typeof value === "string", "text"],
   approved: [(value) => typeof value === "boolean", "true or false"],
   approve: [isFunction, "a function"],
+  attachment: [(value) => typeof value === "object" && value !== null, "an object"],
+  stdin: [(value) => value instanceof Uint8Array, "bytes"],
   key: [(value) => typeof value === "string", "text"],
   wait: [(value) => Number.isSafeInteger(value) && (value as number) > 0, "a whole number above 0"],
   empty: [isText, "text"],

@@ -14,6 +14,7 @@ import type { ControlReport, Denial, SandboxBackend, SandboxProfile } from "../s
 import type { Effect } from "../sandbox/effects/types.ts"
 import type { Caller } from "./access/caller.ts"
 import type { BuiltinFunction } from "./builtin-function.ts"
+import type { Attachment } from "./attachment.ts"
 import type { CallEvent } from "./events.ts"
 import type { CallError } from "./failure.ts"
 import type { LoginProgress, Person } from "./person.ts"
@@ -55,6 +56,34 @@ export interface CallRequest {
   readonly driver?: string
   /** run, show the effects, commit nothing */
   readonly plan?: boolean
+}
+
+/** Any command, without a manifest: what it may do is what is named here, and nothing else. */
+export interface RunRequest {
+  /** the program (a name in the system's folders, a path) and its arguments */
+  readonly command: readonly string[]
+  readonly workspace?: string
+  /** hosts that it may reach, as a driver's egress entries; none: no network */
+  readonly allow?: readonly string[]
+  /** globs of the workspace that it may write; none: nothing */
+  readonly write?: readonly string[]
+  /** globs of the workspace that it may read, beside those; none: all of it */
+  readonly read?: readonly string[]
+  /** programs that it may start, by name */
+  readonly exec?: readonly string[]
+  /** secrets of the vault that it is given, as variables */
+  readonly secrets?: readonly string[]
+  /** run, show the effects, commit nothing */
+  readonly plan?: boolean
+  /** default: a day */
+  readonly timeoutMs?: number
+}
+export interface RunOptions
+  extends Pick<CallOptions, "caller" | "signal" | "approved" | "approve" | "onEvent" | "onChanges"> {
+  /** who takes its streams while it runs; absent: its output is in the value, bounded */
+  readonly attachment?: Attachment
+  /** what it reads, where nobody takes its streams */
+  readonly stdin?: Uint8Array
 }
 
 export type ReportedDenial = Denial & { readonly message: string; readonly hint: string }
@@ -518,6 +547,8 @@ export interface Host extends AsyncDisposable {
   call(request: CallRequest, options?: CallOptions): Promise<Envelope>
   /** The same, for who wants to know its id before it ends. */
   begin(request: CallRequest, options?: CallOptions): Promise<BegunCall>
+  /** Any command, through the same pipeline as a call; for the operator. */
+  run(request: RunRequest, options?: RunOptions): Promise<Envelope>
   why(request: CallRequest, options?: WhyOptions): Promise<WhyReport>
   /** calls whose effects wait for an answer that the caller may see, the oldest first */
   approvals(options?: ListOptions): Promise<readonly HeldApproval[]>

@@ -138,6 +138,7 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
     )
   if (request.plan !== undefined && typeof request.plan !== "boolean")
     return refuse("input_invalid", "`plan` is not true or false", { field: "plan" }, "pass true or false")
+  if (requested.refused !== undefined) return requested.refused
   if (requested.unreadable !== undefined)
     return refuse("input_invalid", requested.unreadable, {}, "pass a JSON object, @FILE, or - for stdin")
   if (![caller.user, caller.actor].every(isUserId))

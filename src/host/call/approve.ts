@@ -111,7 +111,7 @@ export const approve = async (core: HostCore, judged: Judged): Promise<Judged> =
     driver: judged.driver.key,
     about: "effects",
     approval: approval.class,
-    message: `the call changed ${judged.effects.length} path${judged.effects.length === 1 ? "" : "s"} of the workspace`,
+    message: `${judged.failedBefore === undefined ? "" : `${judged.failedBefore}; `}the call changed ${judged.effects.length} path${judged.effects.length === 1 ? "" : "s"} of the workspace`,
     mutates: judged.tool.mutates.map((scope) => scope.text),
     effects: judged.effects,
     denied: tellDenials(judged.attempt.denied),

@@ -14,7 +14,7 @@ import type { ReportedEffect } from "../types.ts"
 import type { HostCore } from "./core.ts"
 import { judgeEffects } from "./judging/effects.ts"
 import type { Judged, Ran } from "./steps.ts"
-import { blameDenial } from "./judging/denials.ts"
+import { blameDenial, isOfTheTool } from "./judging/denials.ts"
 import { badOutput, keptOutputs, outputNotes } from "./judging/files.ts"
 import { notInvited } from "./judging/second-run.ts"
 
@@ -153,16 +153,42 @@ const failed = (
   return { verdict, ...(kept === undefined ? {} : { keptFiles: kept }) }
 }
 
+/** A command that failed by its own word, before a person who sees what it changed: they decide. */
+const keptAnyway = (
+  ran: Ran,
+  failure: Failure,
+  effects: readonly ReportedEffect[],
+): Pick<Judged, "verdict" | "ifApproved" | "failedBefore"> | undefined => {
+  const { command, ask } = ran
+  if (command.run !== "program" || command.keepsAnyway !== true || ask === undefined || !isOfTheTool(failure))
+    return undefined
+  const asked = needsApproval(ran, effects)
+  if (asked === undefined) return undefined
+  const { exit_code: code, signal } = failure.details
+  const value: JsonObject = {
+    ...(code === undefined ? {} : { exit_code: code }),
+    ...(signal === undefined ? {} : { signal }),
+  }
+  return {
+    verdict: { ...asked, details: { ...asked.details, ...value } },
+    ifApproved: { ok: true, value, notes: [failure.message] },
+    failedBefore: failure.message,
+  }
+}
+
 export const judge = async (core: HostCore, ran: Ran): Promise<Judged> => {
   const { effects, late } = await judgeEffects(ran)
   const { outcome } = ran.attempt
-  const judged = ((): Pick<Judged, "verdict" | "ifApproved" | "keptFiles"> => {
+  const judged = ((): Pick<Judged, "verdict" | "ifApproved" | "keptFiles" | "failedBefore"> => {
     if (isOurs(outcome)) return { verdict: outcome }
     if (late !== undefined) return { verdict: { ...late, details: { ...late.details, ...unknownCommit(outcome) } } }
     const broken = violation(core, ran, effects)
     if (broken !== undefined)
       return { verdict: { ...broken, details: { ...broken.details, ...unknownCommit(outcome) } } }
-    if (!outcome.ok) return failed(ran, blameDenial(outcome, ran.attempt.denied), effects)
+    if (!outcome.ok) {
+      const blamed = blameDenial(outcome, ran.attempt.denied)
+      return keptAnyway(ran, blamed, effects) ?? failed(ran, blamed, effects)
+    }
     const bad = badOutput(ran.attempt.exited)
     if (bad !== undefined) return { verdict: bad }
     const warned = effects

@@ -145,7 +145,7 @@ const serveAndSettle = async (
   for (const denial of trail.denied) tell({ type: "denied", denial })
   const { verdict } = judged.value
   tell({ type: "judged", verdict: verdict.ok ? "ok" : verdict.code, effects: trail.effects.length })
-  await tellPlanned(judged.value)
+  await tellChanges(judged.value)
   const answered = await approve(core, judged.value)
   trail.mark("approve", answered)
   trail.rows = await receiptRows(answered, answered.effects, trail.denied, await trail.ran)
@@ -158,9 +158,9 @@ const serveAndSettle = async (
   return { end: settled.end, ...(again === undefined ? {} : { again }) }
 }
 
-/** A plan's layer is thrown away: what it holds is told before. */
-const tellPlanned = async ({ plan, onChanges, effects, attempt }: Judged): Promise<void> => {
-  if (!plan || onChanges === undefined) return
+/** What it changed, before that is committed or thrown away; a person who is asked about it is shown it with the question. */
+const tellChanges = async ({ onChanges, effects, attempt, ask, ifApproved }: Judged): Promise<void> => {
+  if (onChanges === undefined || effects.length === 0 || (ask !== undefined && ifApproved !== undefined)) return
   const looked = await attempt.exited.look(lookBounds)
   try {
     onChanges(changesOf(effects, looked))

@@ -46,6 +46,8 @@ export interface Requested {
   readonly approved: boolean
   /** why what was given as input or context is no JSON */
   readonly unreadable?: string
+  /** what was asked for cannot be meant, by whoever made a call of it */
+  readonly refused?: Failure
   /** the folder of a call that names none, for tools that change nothing in it; absent: the one that this process is in */
   readonly empty?: string
   /** the caller's own signal, or the host closing */
@@ -231,6 +233,8 @@ export interface Judged extends Ran {
   readonly keptFiles?: readonly string[]
   /** what the verdict becomes once a person approves the effects */
   readonly ifApproved?: Success
+  /** why the tool failed, where a person may keep what it changed all the same */
+  readonly failedBefore?: string
 }
 
 /** What became of the wish to keep a judged call until a person answers. */

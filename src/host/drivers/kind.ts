@@ -25,6 +25,7 @@ import type { Captured, Executables, ImageProgram, ImageQuestion, Unavailable } 
 import type { HostedFiles } from "../../sandbox/layers/hosted/layer.ts"
 import type { Readable, Writable } from "node:stream"
 import type { OperatorConfig } from "../config/types.ts"
+import type { Attachment } from "../attachment.ts"
 import type { Tell } from "../events.ts"
 import type { Failure, Success } from "../failure.ts"
 import type { Installs } from "../install/installs.ts"
@@ -166,6 +167,10 @@ export interface ProgramCommand {
   readonly stdin: Uint8Array
   /** what its result is read as */
   readonly format: OutputFormat
+  /** who has its streams while it runs; absent: they are collected, and `stdin` is fed */
+  readonly attachment?: Attachment
+  /** where the tool fails by its own word, a person who is asked may keep what it changed all the same */
+  readonly keepsAnyway?: true
   /** of a program that ended by itself */
   read(result: KindResult): Success | Failure | Promise<Success | Failure>
 }

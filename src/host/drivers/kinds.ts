@@ -8,6 +8,7 @@ import { httpKind } from "./http/kind.ts"
 import { sdkKind } from "./sdk/kind.ts"
 import type { DriverAvailability, DriverKindModule } from "./kind.ts"
 import { mcpKind } from "./mcp/kind.ts"
+import { ownKindOf } from "./run/kind.ts"
 
 const kinds: Readonly<Record<DriverBody["kind"], DriverKindModule | undefined>> = {
   cli: cliKind,
@@ -22,7 +23,10 @@ const kinds: Readonly<Record<DriverBody["kind"], DriverKindModule | undefined>> 
 const withCode = new Map<DriverBody["kind"], DriverKindModule>()
 
 /** Of a driver with functions of its own, its kind with those. */
-export const kindOf = ({ body, code }: Pick<DriverContract, "body" | "code">): DriverKindModule | undefined => {
+export const kindOf = (contract: Pick<DriverContract, "body" | "code">): DriverKindModule | undefined => {
+  const own = ownKindOf(contract)
+  if (own !== undefined) return own
+  const { body, code } = contract
   const base = kinds[body.kind]
   if (code === undefined || (base === undefined && body.kind !== "code")) return base
   const known = withCode.get(body.kind) ?? codeKind(base)

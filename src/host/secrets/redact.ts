@@ -6,6 +6,7 @@
  * price of a few bytes that wait for the next. Does not: find what is derived from it (cut, reversed), nor values of fewer
  * than six characters, which would be found in everything.
  */
+import { pipeline, type Readable, Transform } from "node:stream"
 import { createScrubber, spellingsOf } from "../../egress-proxy/secrets/scrub.ts"
 import type { JsonValue } from "../../manifest/types.ts"
 import type { Tell } from "../events.ts"
@@ -33,6 +34,9 @@ const cleaningOf = (values: readonly string[]): Cleaning => {
   return { clean, visit }
 }
 
+const linesOf = (values: readonly string[]): readonly string[] =>
+  values.flatMap((value) => value.split(/\r?\n/)).filter((line) => line.length >= LEAST)
+
 interface Teller {
   readonly tell: Tell
   /** Nothing more is printed: what waited is told. */
@@ -45,10 +49,7 @@ export const tellWithout = (tell: Tell, secrets: readonly Secret[]): Teller => {
   if (values.length === 0) return { tell, end: () => undefined }
   const { visit } = cleaningOf(values)
   // No spelling may hold a newline; of a value with several lines each is looked for.
-  const spellings = values
-    .flatMap((value) => value.split(/\r?\n/))
-    .filter((line) => line.length >= LEAST)
-    .flatMap(spellingsOf)
+  const spellings = linesOf(values).flatMap(spellingsOf)
   const scrubbers = { stdout: createScrubber(spellings), stderr: createScrubber(spellings) }
   const print = (stream: "stdout" | "stderr", bytes: Uint8Array): void => {
     if (bytes.length > 0) tell({ type: "output", stream, bytes })
@@ -62,6 +63,19 @@ export const tellWithout = (tell: Tell, secrets: readonly Secret[]): Teller => {
       for (const stream of ["stdout", "stderr"] as const) print(stream, scrubbers[stream].end())
     },
   }
+}
+
+/** The same of a stream, for whoever takes it while it is printed. */
+export const streamWithout = (stream: Readable, secrets: readonly Secret[]): Readable => {
+  const spellings = linesOf(valuesOf(secrets)).flatMap(spellingsOf)
+  if (spellings.length === 0) return stream
+  const scrubber = createScrubber(spellings)
+  const cleaned = new Transform({
+    transform: (chunk: Buffer, _encoding, done) => done(null, scrubber.push(chunk)),
+    flush: (done) => done(null, scrubber.end()),
+  })
+  // Whoever takes it and goes away closes both.
+  return pipeline(stream, cleaned, () => undefined)
 }
 
 /** A text without them. */

@@ -38,3 +38,17 @@ export const capture = (stream: Readable, cap: number, onFlood: () => void): Cap
   const ended = finished(stream, { writable: false }).catch(() => undefined)
   return { ended, result: () => ({ bytes: Buffer.concat(chunks), truncated: total > kept, total }) }
 }
+
+/** The end of a stream that somebody else reads. */
+export const endOf = (stream: Readable, cap: number): Capture => {
+  let kept: Buffer = Buffer.alloc(0)
+  let total = 0
+  stream.on("data", (chunk: Buffer) => {
+    total += chunk.length
+    const joined = chunk.length >= cap ? chunk : Buffer.concat([kept, chunk])
+    kept = Buffer.from(joined.subarray(Math.max(0, joined.length - cap)))
+  })
+  const ended = finished(stream, { writable: false }).catch(() => undefined)
+  // What came before is gone with whoever read it: what is left is the end, whole.
+  return { ended, result: () => ({ bytes: kept, truncated: false, total }) }
+}

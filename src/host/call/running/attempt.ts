@@ -10,6 +10,7 @@ import { collect } from "../../../sandbox/collect.ts"
 import type { CallTool, ConversationCommand, HostedCommand, KindCommand, ProgramCommand } from "../../drivers/kind.ts"
 import { tellWithout, withoutSecrets } from "../../secrets/redact.ts"
 import type { HostCore } from "../core.ts"
+import { attached } from "./attached.ts"
 import { cancelled } from "./cancelled.ts"
 import { converse } from "./converse.ts"
 import { Grace } from "./grace.ts"
@@ -31,7 +32,11 @@ const runProgram = async (
   running: RunningSandbox,
 ): Promise<Step<{ exited: CollectedSandbox; outcome: Outcome }>> => {
   const { profile } = sealed
-  const exited = await collect(running, { stdin: command.stdin, outputBytes: profile.limits.outputBytes })
+  const { outputBytes } = profile.limits
+  const { attachment, stdin } = command
+  const exited = await (attachment === undefined
+    ? collect(running, { stdin, outputBytes })
+    : attached(running, attachment, sealed.secrets, outputBytes))
   if (!exited.ok) return notTaken(exited)
   const { ending, stdout, stderr } = exited
   const outcome =
@@ -122,8 +127,13 @@ const sandboxed = async (
     sealed.tell,
     sealed.secrets.map(({ value }) => value),
   )
-  // What a conversation is held on is not the tool's output.
-  const printed = command.run === "program" || running.pipes !== undefined ? ["stdout", "stderr"] : ["stderr"]
+  // What a conversation is held on is not the tool's output; and what somebody takes is told to them alone.
+  const isTaken = command.run === "program" && command.attachment !== undefined && command.attachment.collects !== true
+  const printed = isTaken
+    ? []
+    : command.run === "program" || running.pipes !== undefined
+      ? ["stdout", "stderr"]
+      : ["stderr"]
   for (const stream of printed as readonly ("stdout" | "stderr")[])
     running[stream].on("data", (bytes: Uint8Array) => teller.tell({ type: "output", stream, bytes }))
   const nested = new NestedCalls(core.data, sealed)

@@ -68,7 +68,15 @@ export const makeReady = async (
   }
   const files = { ...(command.run === "conversation" ? command.files : {}), ...network?.proxy.files }
   const handed = handedOver(home.value)
-  const job = jobOf(profile, { argv: command.argv, workspace: folder.identity, wallMs, files, ...handed })
+  const stdio = command.run === "program" ? command.attachment?.stdio : undefined
+  const job = jobOf(profile, {
+    argv: command.argv,
+    workspace: folder.identity,
+    wallMs,
+    files,
+    ...(stdio === undefined ? {} : { stdio }),
+    ...handed,
+  })
   return {
     ok: true,
     value: {
