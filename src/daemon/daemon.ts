@@ -32,6 +32,7 @@ import { daemonLimits } from "./limits.ts"
 import { Health } from "./ops/health.ts"
 import { DaemonLog } from "./ops/log.ts"
 import { Metrics } from "./ops/metrics.ts"
+import { Changes } from "./events/changes.ts"
 import { createDaemonReload } from "./ops/reload.ts"
 import { callPlaces, streamPlaces } from "./ops/places.ts"
 import { createServer } from "./server.ts"
@@ -181,12 +182,19 @@ const traceBy =
     return spans && { hear: (event) => spans.hear(event), ended: (envelope) => exporter.add(spans.end(envelope)) }
   }
 
-const watchOf = (log: DaemonLog, metrics: Metrics, health: Health, traces?: TraceExporter): CallWatch => ({
+const watchOf = (
+  log: DaemonLog,
+  metrics: Metrics,
+  health: Health,
+  changes: Changes,
+  traces?: TraceExporter,
+): CallWatch => ({
   before: () => health.refuseWithoutRoom(),
   ...(traces === undefined ? {} : { trace: traceBy(traces) }),
   ended: (envelope, caller, kind, ms) => {
     health.note(envelope)
     metrics.call(envelope, kind, ms)
+    if (!envelope.ok && envelope.error.code === "approval_required") changes.held({ of: caller, id: envelope.call })
     log.call({
       call: envelope.call,
       code: envelope.ok ? "ok" : envelope.error.code,
@@ -252,7 +260,8 @@ export const openDaemon = async (options: DaemonOptions = {}): Promise<Daemon> =
           metrics.droppedSpans(count),
         )
   if (traces !== undefined) opening.use(traces)
-  const watch = watchOf(log, metrics, health, traces)
+  const changes = new Changes()
+  const watch = watchOf(log, metrics, health, changes, traces)
   const calls: CallsUnderWay = new CallsUnderWay(
     host,
     callPlaces(() => settings.limits),
@@ -270,9 +279,11 @@ export const openDaemon = async (options: DaemonOptions = {}): Promise<Daemon> =
     settings: () => settings,
     written,
     take: (next) => void (settings = next),
+    taken: () => changes.reloaded(),
   })
   const operations = { health, metrics, reload, isOpen: () => settings.metrics === "open" }
-  const app = await createServer({ host, calls, streams, knocks, names, log, operations, version, empty, onFault })
+  const parts = { host, calls, streams, knocks, names, log, operations, version, empty, changes, onFault }
+  const app = await createServer(parts)
   opening.defer(() => app.close())
   const path = daemonSocket(data)
   const local = settings.socket ? await openSocket(app, knocks, path) : undefined

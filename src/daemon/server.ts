@@ -18,6 +18,7 @@ import { isKnownHost, isKnownOrigin, type KnownNames } from "./http/origin.ts"
 import { problemType, refuse, thrownProblem, addressProblem } from "./http/problem.ts"
 import { problems, sharedSchemas } from "./http/schemas.ts"
 import { daemonLimits } from "./limits.ts"
+import type { Changes } from "./events/changes.ts"
 import type { DaemonLog } from "./ops/log.ts"
 import type { Places } from "./ops/places.ts"
 import { approvalRoutes } from "./routes/approvals.ts"
@@ -48,6 +49,7 @@ interface ServerParts {
   readonly empty: string
   readonly log: DaemonLog
   readonly operations: OperationParts
+  readonly changes: Changes
   /** hears of what nobody foresaw */
   readonly onFault: (error: unknown) => void
 }
@@ -212,8 +214,9 @@ export const createServer = async (parts: ServerParts): Promise<FastifyInstance>
   tell(app, parts, callers)
   const callerOf = secure(app, parts, callers)
   app.register(async (scope) => {
-    const { host, calls, streams, empty, version, onFault } = parts
-    const routes = { app: scope as unknown as FastifyInstance, host, calls, streams, empty, version, onFault, callerOf }
+    const { host, calls, streams, empty, version, changes, onFault } = parts
+    const shared = { host, calls, streams, empty, version, changes, onFault, callerOf }
+    const routes = { app: scope as unknown as FastifyInstance, ...shared }
     callRoutes(routes)
     catalogueRoutes(routes)
     approvalRoutes(routes)

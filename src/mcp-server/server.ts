@@ -2,185 +2,198 @@
  * The catalogue as an MCP server, for one caller: the same host, the same authorization, the same receipts.
  *
  * Guarantees: a client sees the tools that its caller may use, or, where they are too many, three that find, describe and
- * call them. Cancelling a request cancels its call. Effects that need a yes are asked about by elicitation where the client
- * can and the caller may approve; else, and always beside it, the call is held under its id. Nothing of a client's words decides who it is.
+ * call them; prompts and resources are contracts that say so. Cancelling a request cancels its call. Nothing of a client's
+ * words decides who it is.
  */
 import {
-  type CallToolRequest,
-  type CallToolResult,
-  type InputRequiredResult,
+  type ListResourcesResult,
+  MissingRequiredClientCapabilityError,
   ProtocolError,
   ProtocolErrorCode,
+  type Result,
   Server,
   type ServerContext,
-  type Tool,
+  type ServerOptions,
 } from "@modelcontextprotocol/server"
 import type { Caller } from "../host/access/caller.ts"
-import type { CallEvent } from "../host/events.ts"
-import type { CallRequest, Envelope, Host, ToolListing } from "../host/types.ts"
-import type { JsonValue } from "../manifest/types.ts"
-import { answerIn, canAsk, heldIn, type HeldState, question, type States } from "./asking.ts"
+import type { Host } from "../host/types.ts"
+import type { JsonObject } from "../manifest/types.ts"
+import { canServe, type Catalogue, catalogueOf, type Entry } from "./catalogue/catalogue.ts"
+import { complete } from "./catalogue/completing.ts"
+import { find, finders, isFinder } from "./catalogue/finding.ts"
+import { toolOf } from "./catalogue/tools.ts"
+import { callTool } from "./calls/calling.ts"
+import { reachOf, TASKS } from "./calls/reach.ts"
+import type { Runs } from "./calls/runs.ts"
+import { type States, whoseOf } from "./calls/states.ts"
+import { type CreatedTask, isCreatedTask, taskOf } from "./calls/task.ts"
 import { mcpLimits } from "./limits.ts"
-import { listResources, readResource } from "./resources.ts"
-import { isFinder, finders, find } from "./finding.ts"
-import { resultOf, toolOf } from "./tools.ts"
+import { pageOf } from "./page.ts"
+import { getPrompt, promptOf } from "./prompts.ts"
+import { readResource, resourcesOf, templatesOf } from "./resources.ts"
 
 export interface McpOptions {
-  readonly host: Pick<Host, "tools" | "call" | "approval" | "approvals" | "decide" | "recorded">
+  readonly host: Pick<Host, "tools" | "call" | "approval" | "approvals" | "decide" | "recorded" | "receipts">
   readonly caller: Caller
   readonly version: string
   readonly states: States
+  readonly runs: Runs
   /** the folder of every call; absent: calls run in an empty one */
   readonly workspace?: string
   readonly empty?: string
+  /** addresses that a client of the old era watches; absent: it is of the new one, which subscribes otherwise */
+  readonly watched?: Set<string>
   /** only tools with one of these tags */
   readonly tags?: readonly string[]
   /** show three tools that find, describe and call the rest */
   readonly finds?: boolean
 }
 
-/** By name; of several majors the highest, which is what the name alone means. */
-const newest = (listings: readonly ToolListing[]): ReadonlyMap<string, ToolListing> => {
-  const of = new Map<string, ToolListing>()
-  for (const listing of listings) {
-    const { id, major } = listing.contract
-    if ((of.get(id)?.contract.major ?? -1) < major) of.set(id, listing)
-  }
-  return of
-}
-
-const toolsFor = async ({ host, caller, tags }: McpOptions): Promise<ReadonlyMap<string, ToolListing>> => {
-  const listings = await host.tools({ caller })
-  const wanted =
-    tags === undefined ? listings : listings.filter(({ contract }) => contract.tags.some((tag) => tags.includes(tag)))
-  return new Map([...newest(wanted)].sort(([one], [other]) => (one < other ? -1 : 1)))
-}
-
-/** What can be served now: a tool whose drivers are all away would only fail. */
-const listed = (tools: ReadonlyMap<string, ToolListing>): Tool[] =>
-  [...tools.values()]
-    .filter(({ availability }) => availability.available || isWaiting(availability.code))
-    .map(({ contract }) => toolOf(contract))
-const isWaiting = (code: string): boolean => ["auth_required", "setup_required"].includes(code)
-
-/** Where a page begins; a cursor is the name that it begins after. */
-const pageOf = (tools: readonly Tool[], cursor: string | undefined): { tools: Tool[]; nextCursor?: string } => {
-  const after = cursor === undefined ? undefined : Buffer.from(cursor, "base64url").toString("utf8")
-  const rest = after === undefined ? tools : tools.filter(({ name }) => name > after)
-  const page = rest.slice(0, mcpLimits.page.value)
-  const last = page.at(-1)
-  if (last === undefined || rest.length <= page.length) return { tools: page }
-  return { tools: page, nextCursor: Buffer.from(last.name).toString("base64url") }
-}
-
-/** Word of how far the call is, for a client that asked for it. */
-const progressTo = (ctx: ServerContext): ((event: CallEvent) => void) | undefined => {
-  const token = ctx.mcpReq._meta?.progressToken
-  if (token === undefined) return undefined
-  let progress = 0
-  let last = 0
-  return (event) => {
-    const now = performance.now()
-    if (event.type === "output" && now - last < mcpLimits.progressMs.value) return
-    last = now
-    progress += 1
-    void ctx.mcpReq
-      .notify({ method: "notifications/progress", params: { progressToken: token, progress, message: event.type } })
-      .catch(() => undefined)
+/** The library knows no tasks: a call that became one passes by what it would make of a result. */
+class TaskServer extends Server {
+  protected override _wrapHandler(
+    method: string,
+    handler: Parameters<Server["_wrapHandler"]>[1],
+  ): ReturnType<Server["_wrapHandler"]> {
+    if (method !== "tools/call") return super._wrapHandler(method, handler)
+    return async (request, ctx) => {
+      let task: CreatedTask | undefined
+      const wrapped = super._wrapHandler(method, async (given, within) => {
+        const answer = await handler(given, within)
+        if (!isCreatedTask(answer)) return answer
+        task = answer
+        return { content: [] } as Result
+      })
+      const answer = await wrapped(request, ctx)
+      return (task as Result | undefined) ?? answer
+    }
   }
 }
 
-type Answer = CallToolResult | InputRequiredResult
+type Params = Readonly<Record<string, unknown>>
+/** Any object: what is in it is looked at where it is used. */
+const anyParams = {
+  params: {
+    "~standard": {
+      version: 1,
+      vendor: "caisson",
+      validate: (value: unknown) =>
+        typeof value === "object" && value !== null
+          ? { value: value as Params }
+          : { issues: [{ message: "params is no object" }] },
+    },
+  },
+} as const
 
-const make = async (options: McpOptions, request: CallRequest, ctx: ServerContext): Promise<Envelope> => {
-  const { host, caller, workspace, empty } = options
-  const onEvent = progressTo(ctx)
-  return await host.call(workspace === undefined ? request : { ...request, workspace }, {
-    caller,
-    signal: ctx.mcpReq.signal,
-    ...(empty === undefined ? {} : { empty }),
-    ...(onEvent === undefined ? {} : { onEvent }),
+const serveTasks = (server: Server, { runs, caller }: McpOptions): void => {
+  const whose = whoseOf(caller)
+  const handle = (method: string, answer: (id: string, answers: Params) => Result): void =>
+    server.setRequestHandler(method, anyParams, async (given, ctx: ServerContext) => {
+      if (!reachOf(server, ctx).tasks)
+        throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS]: {} } } })
+      const { taskId } = given as Params
+      // Answers are taken out of the parameters of every request.
+      return answer(typeof taskId === "string" ? taskId : "", ctx.mcpReq.inputResponses ?? {})
+    })
+  const found = (id: string) => {
+    const run = runs.find(id, whose)
+    if (run !== undefined) return run
+    throw new ProtocolError(ProtocolErrorCode.InvalidParams, "there is no such task")
+  }
+  handle("tasks/get", (id) => taskOf(found(id)) as Result)
+  handle("tasks/cancel", (id) => {
+    found(id).cancel()
+    return {}
+  })
+  handle("tasks/update", (id, answers) => {
+    found(id).answer(answers)
+    return {}
   })
 }
 
-const decided = async (
-  { host, caller }: McpOptions,
-  { held, actor }: HeldState,
-  ctx: ServerContext,
-): Promise<Answer> => {
-  if (actor !== caller.actor) throw new ProtocolError(ProtocolErrorCode.InvalidParams, "this state is another caller's")
-  const keep = answerIn(ctx)
-  if (keep !== undefined) return resultOf(await host.decide(held, keep ? "approve" : "deny", { caller }))
-  const record = await host.approval(held, { caller })
-  return {
-    isError: true,
-    content: [
-      {
-        type: "text",
-        text: `approval_required: nobody answered; the effects are held until ${record?.expires ?? "they expire"}\nhint: \`caisson approvals show ${held}\``,
-      },
-    ],
-  }
+const serveWatching = (server: Server, watched: Set<string>): void => {
+  server.setRequestHandler("resources/subscribe", ({ params: { uri } }) => {
+    if (watched.size >= mcpLimits.subscriptionsOfOne.value)
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, "too many addresses are watched in this session")
+    watched.add(uri.slice(0, mcpLimits.questionChars.value))
+    return {}
+  })
+  server.setRequestHandler("resources/unsubscribe", ({ params: { uri } }) => {
+    watched.delete(uri)
+    return {}
+  })
 }
 
-const callTool = async (
-  options: McpOptions,
-  server: Server,
-  request: CallToolRequest,
-  ctx: ServerContext,
-): Promise<Answer> => {
-  const { host, caller, states, finds = false } = options
-  const state = ctx.mcpReq.requestState<HeldState>()
-  if (state !== undefined) return decided(options, state, ctx)
-  const { name, arguments: input = {} } = request.params
-  let asked: CallRequest = { tool: name, input: input as JsonValue }
-  if (finds) {
-    if (!isFinder(name))
+const INSTRUCTIONS =
+  "Each tool runs sealed: what it may reach and change is in its contract, and anything else is stopped and undone. Results name effects, denials and a receipt. A tool that answers `approval_required` has run: its effects are held until a person decides."
+
+const optionsOf = (states: States): ServerOptions => ({
+  capabilities: {
+    tools: { listChanged: true },
+    prompts: { listChanged: true },
+    resources: { listChanged: true, subscribe: true },
+    completions: {},
+    logging: {},
+    extensions: { [TASKS]: {} },
+  },
+  instructions: INSTRUCTIONS,
+  inputRequired: { maxRounds: mcpLimits.rounds.value * 2, roundTimeoutMs: mcpLimits.askMs.value },
+  requestState: { verify: (state, ctx) => states.verify(state, ctx) },
+})
+
+const serveTools = (server: Server, options: McpOptions, catalogue: () => Promise<Catalogue>): void => {
+  const { finds = false } = options
+  const listed = async () => [...(await catalogue()).tools.values()].filter(canServe).map(toolOf)
+  server.setRequestHandler("tools/list", async ({ params }) => {
+    const { page, nextCursor } = pageOf(finds ? finders : await listed(), ({ name }) => name, params?.cursor)
+    return { tools: page, ...(nextCursor === undefined ? {} : { nextCursor }) }
+  })
+  server.setRequestHandler("tools/call", async (request, ctx) => {
+    const { name, arguments: given = {} } = request.params
+    const { tools } = await catalogue()
+    const none = (): never => {
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, `there is no tool ${name.slice(0, 100)}`)
-    const found = find(await toolsFor(options), name, input)
-    if ("content" in found) return found
-    asked = found
-  } else if (!(await toolsFor(options)).has(name))
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, `there is no tool ${name.slice(0, 100)}`)
-  const envelope = await make(options, asked, ctx)
-  const held = heldIn(envelope)
-  if (held === undefined || !caller.mayApprove || !canAsk(server, ctx)) return resultOf(envelope)
-  const detail = await host.approval(held, { caller })
-  return detail === undefined || !detail.intact ? resultOf(envelope) : question(states, detail, caller.actor, ctx)
+    }
+    const go = (entry: Entry, input: JsonObject) =>
+      callTool(options, entry, input, server, request, ctx) as Promise<never>
+    if (finds) {
+      const found = isFinder(name) ? find(tools, name, given) : none()
+      return "content" in found ? found : go(found.entry, found.input)
+    }
+    return go(tools.get(name) ?? none(), given as JsonObject)
+  })
 }
 
 export const createMcpServer = (options: McpOptions): Server => {
-  const { version, states, finds = false } = options
-  const server = new Server(
-    { name: "caisson", title: "Caisson", version },
-    {
-      capabilities: { tools: { listChanged: true }, resources: {} },
-      instructions:
-        "Each tool runs sealed: what it may reach and change is in its contract, and anything else is stopped and undone. Results name effects, denials and a receipt.",
-      requestState: { verify: (state, ctx) => states.verify(state, ctx) },
-    },
+  const { version, states, host, caller, tags } = options
+  const server = new TaskServer({ name: "caisson", title: "Caisson", version }, optionsOf(states))
+  const catalogue = async (): Promise<Catalogue> => catalogueOf(await host.tools({ caller }), tags)
+  serveTools(server, options, catalogue)
+  server.setRequestHandler("prompts/list", async ({ params }) => {
+    const prompts = [...(await catalogue()).prompts.values()].filter(canServe).map(promptOf)
+    const { page, nextCursor } = pageOf(prompts, ({ name }) => name, params?.cursor)
+    return { prompts: page, ...(nextCursor === undefined ? {} : { nextCursor }) }
+  })
+  server.setRequestHandler("prompts/get", async (request, ctx) =>
+    getPrompt(options, (await catalogue()).prompts.get(request.params.name), server, request, ctx),
   )
-  server.setRequestHandler("tools/list", async ({ params }) =>
-    pageOf(finds ? finders : listed(await toolsFor(options)), params?.cursor),
+  server.setRequestHandler("resources/list", async ({ params }): Promise<ListResourcesResult> => {
+    const resources = await resourcesOf(host, caller, await catalogue())
+    const { page, nextCursor } = pageOf(resources, ({ uri }) => uri, params?.cursor)
+    return { resources: page, ...(nextCursor === undefined ? {} : { nextCursor }) }
+  })
+  server.setRequestHandler("resources/read", ({ params }, ctx) =>
+    readResource(options, catalogue, params.uri, server, ctx),
   )
-  server.setRequestHandler("tools/call", (request, ctx) => callTool(options, server, request, ctx))
-  server.setRequestHandler("resources/list", () => listResources(options.host, options.caller))
-  server.setRequestHandler("resources/read", ({ params }) => readResource(options.host, options.caller, params.uri))
-  server.setRequestHandler("resources/templates/list", () => ({
-    resourceTemplates: [
-      {
-        uriTemplate: "caisson://calls/{call}",
-        name: "call",
-        description: "what a call answered, with effects, denials and receipt",
-        mimeType: "application/json",
-      },
-      {
-        uriTemplate: "caisson://approvals/{call}",
-        name: "held call",
-        description: "what a held call would change",
-        mimeType: "application/json",
-      },
-    ],
+  server.setRequestHandler("resources/templates/list", async () => ({
+    resourceTemplates: templatesOf(await catalogue()),
   }))
+  server.setRequestHandler("completion/complete", async ({ params: { ref, argument } }) => {
+    const { prompts, resources } = await catalogue()
+    const entry = ref.type === "ref/prompt" ? prompts.get(ref.name) : resources.get(ref.uri)
+    return complete(entry, argument.name, argument.value)
+  })
+  serveTasks(server, options)
+  if (options.watched !== undefined) serveWatching(server, options.watched)
   return server
 }

@@ -5,20 +5,25 @@
  */
 import { once } from "node:events"
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio"
-import { createStates } from "./asking.ts"
+import { Runs } from "./calls/runs.ts"
+import { createStates } from "./calls/states.ts"
 import { mcpLimits } from "./limits.ts"
 import { createMcpServer, type McpOptions } from "./server.ts"
 
 export const serveOnStdio = async (
-  options: Omit<McpOptions, "states">,
+  options: Omit<McpOptions, "states" | "runs">,
   signal: AbortSignal,
   onFault: (error: unknown) => void,
 ): Promise<void> => {
   const states = createStates()
+  using runs = new Runs()
   const transport = new StdioServerTransport(process.stdin, process.stdout, {
     maxBufferSize: mcpLimits.requestBytes.value,
   })
-  const served = serveStdio(() => createMcpServer({ ...options, states }), { transport, onerror: onFault })
+  const served = serveStdio(() => createMcpServer({ ...options, states, runs, watched: new Set() }), {
+    transport,
+    onerror: onFault,
+  })
   // A file (`< requests`, `< /dev/null`) ends and is never closed; a pipe whose reader breaks is closed and never ends.
   const ended = process.stdin.readableEnded
     ? Promise.resolve()

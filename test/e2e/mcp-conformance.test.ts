@@ -3,31 +3,14 @@
  * requires of a client, and what the suite has beside it that this host does. No failure is expected.
  */
 import { execFile } from "node:child_process"
-import { existsSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { expect, it } from "vitest"
 import { describeNeeding } from "../support/needing.ts"
+import { installSuite, suiteEntry, suiteFolder } from "./mcp-suite-install.ts"
 
-const SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 const run = promisify(execFile)
-const root = join(import.meta.dirname, "../..")
-const folder = join(root, "node_modules/.cache/caisson-mcp-conformance-0.2.0-alpha.12")
-const entry = join(folder, "node_modules/@modelcontextprotocol/conformance/dist/index.js")
-
-const install = async (): Promise<string | undefined> => {
-  if (existsSync(entry)) return undefined
-  try {
-    mkdirSync(folder, { recursive: true })
-    await run("npm", ["install", "--prefix", folder, "--ignore-scripts", "--no-save", "--no-audit", SUITE], {
-      timeout: 120_000,
-    })
-    return undefined
-  } catch {
-    return `${SUITE} cannot be installed: run it where the public npm registry can be reached`
-  }
-}
-const missing = await install()
+const missing = await installSuite()
 
 /** Logins, as both revisions have them. */
 const logins = [
@@ -93,7 +76,7 @@ describeNeeding("the conformance suite", missing, () => {
       const command = `${process.execPath} ${join(import.meta.dirname, "mcp-conformance-client.ts")}`
       const words = ["client", "--command", command, "--scenario", scenario, "--timeout", "150000"]
       if (version !== "extension") words.push("--spec-version", version)
-      const { stdout, stderr } = await run(process.execPath, [entry, ...words], { cwd: folder }).catch(
+      const { stdout, stderr } = await run(process.execPath, [suiteEntry, ...words], { cwd: suiteFolder }).catch(
         (error: { stdout: string; stderr: string }) => error,
       )
       const told = `${stdout}${stderr}`

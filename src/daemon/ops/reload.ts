@@ -23,6 +23,8 @@ interface ReloadParts {
   /** as the config has it now */
   readonly written: () => ServeConfig
   readonly take: (settings: ServeConfig) => void
+  /** the catalogue is another one by now */
+  readonly taken: () => void
 }
 
 const refused = (code: HostStartError["code"], message: string, hint: string): ReloadReport => ({
@@ -47,7 +49,7 @@ const settingsNow = (written: () => ServeConfig): ServeConfig | undefined => {
   }
 }
 
-export const createDaemonReload = ({ host, log, metrics, settings, written, take }: ReloadParts) => {
+export const createDaemonReload = ({ host, log, metrics, settings, written, take, taken }: ReloadParts) => {
   const reopen = (): void => {
     try {
       log.reopen()
@@ -66,6 +68,7 @@ export const createDaemonReload = ({ host, log, metrics, settings, written, take
       )
     const report = await host.reload({ caller })
     if (report.ok && next !== undefined) take(next)
+    if (report.ok) taken()
     return report
   }
   return async (caller: Caller = processCaller()): Promise<ReloadReport> => {

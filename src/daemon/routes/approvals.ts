@@ -3,6 +3,8 @@
  *
  * Guarantees: an answer counts from who may give it, and commits exactly the layer that was shown, or nothing of it.
  */
+import { processCaller } from "../../host/access/caller.ts"
+import type { DecideOptions, Envelope } from "../../host/types.ts"
 import { noCallError, problemOf, problemType, refuse, statusOfEnvelope } from "../http/problem.ts"
 import {
   closed,
@@ -44,7 +46,25 @@ const detail = open(
   [...Object.keys(approval), "intact", "effects", "denied", "content"],
 )
 
-export const approvalRoutes = ({ app, host, callerOf }: Routes): void => {
+/** Decided, and told to those whose it was: they may not be who decided. */
+export const decideAsOthers = async (
+  { host, changes }: Pick<Routes, "host" | "changes">,
+  id: string,
+  decision: "approve" | "deny",
+  options: DecideOptions,
+): Promise<Envelope> => {
+  const { caller = processCaller() } = options
+  const held = await host.approval(id, { caller })
+  const told = await host.decide(id, decision, { ...options, caller })
+  if (held !== undefined)
+    changes.held({
+      of: caller.tenant === undefined ? { user: held.user } : { tenant: caller.tenant, user: held.user },
+      id,
+    })
+  return told
+}
+
+export const approvalRoutes = ({ app, host, callerOf, changes }: Routes): void => {
   app.get(
     "/v1/approvals",
     {
@@ -91,7 +111,8 @@ export const approvalRoutes = ({ app, host, callerOf }: Routes): void => {
     },
     async (request, reply) => {
       const { decision } = request.body as { decision: "approve" | "deny" }
-      const told = await host.decide((request.params as { id: string }).id, decision, { caller: callerOf(request) })
+      const { id } = request.params as { id: string }
+      const told = await decideAsOthers({ host, changes }, id, decision, { caller: callerOf(request) })
       const none = noCallError(told)
       if (none !== undefined) return reply.type(problemType).code(statusOfEnvelope(told)).send(problemOf(none))
       // A no that was taken is no failure of the request.

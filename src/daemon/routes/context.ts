@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify"
 import type { Caller } from "../../host/access/caller.ts"
 import type { Host } from "../../host/types.ts"
 import type { CallsUnderWay } from "../calls-under-way.ts"
+import type { Changes } from "../events/changes.ts"
 import type { Places } from "../ops/places.ts"
 
 export interface Routes {
@@ -14,6 +15,7 @@ export interface Routes {
   /** where calls that name no workspace run */
   readonly empty: string
   readonly version: string
+  readonly changes: Changes
   /** hears of what nobody foresaw */
   readonly onFault: (error: unknown) => void
   /** who asks; the request was authenticated before it came here */

@@ -8,6 +8,7 @@ import { closed, problems, text } from "../http/schemas.ts"
 import { refuse } from "../http/problem.ts"
 import type { McpChoice, McpHost, McpOverHttp } from "../../mcp-server/http.ts"
 import { daemonLimits } from "../limits.ts"
+import { decideAsOthers } from "./approvals.ts"
 import type { Caller } from "../../host/access/caller.ts"
 import type { Routes } from "./context.ts"
 
@@ -30,11 +31,13 @@ const choiceOf = ({ workspace, tag, find }: Query, caller: Caller): McpChoice =>
 }
 
 /** The same host; calls begin and end as those of every other route, within the same bounds. */
-const asOthers = ({ host, calls }: Pick<Routes, "host" | "calls">): McpHost => ({
+const asOthers = ({ host, calls, changes }: Pick<Routes, "host" | "calls" | "changes">): McpHost => ({
   ...host,
-  call: async (request, { caller, signal, onEvent, empty } = {}) => {
+  decide: async (id, answer, options = {}) => decideAsOthers({ host, changes }, id, answer, options),
+  call: async (request, { caller, signal, onEvent, empty, elicit } = {}) => {
     if (caller === undefined) throw new Error("an exchange without a caller")
-    const begun = await calls.begin(request, caller, empty === undefined ? {} : { empty }, onEvent)
+    const wishes = { ...(empty === undefined ? {} : { empty }), ...(elicit === undefined ? {} : { elicit }) }
+    const begun = await calls.begin(request, caller, wishes, onEvent)
     if (signal?.aborted === true) begun.cancel()
     signal?.addEventListener("abort", begun.cancel, { once: true })
     try {
@@ -45,13 +48,15 @@ const asOthers = ({ host, calls }: Pick<Routes, "host" | "calls">): McpHost => (
   },
 })
 
-export const mcpRoutes = ({ app, host, calls, empty, callerOf, version, onFault }: Routes): void => {
+export const mcpRoutes = ({ app, host, calls, empty, callerOf, version, changes, onFault }: Routes): void => {
   let opened: Promise<McpOverHttp> | undefined
   /** The protocol's library is a third of the daemon's code: it is loaded for the first client that speaks it. */
   const mcp = (): Promise<McpOverHttp> =>
     (opened ??= import("../../mcp-server/http.ts").then(({ createMcpOverHttp }) =>
-      createMcpOverHttp({ host: asOthers({ host, calls }), version, empty, onFault }),
+      createMcpOverHttp({ host: asOthers({ host, calls, changes }), version, empty, onFault }),
     ))
+  changes.onReload(() => void opened?.then((served) => served.changed()))
+  changes.onHeld(({ of, id }) => void opened?.then((served) => served.held(of, id)))
   app.addHook("onClose", async () => (await opened)?.[Symbol.asyncDispose]())
   app.route({
     method: ["GET", "POST", "DELETE"],

@@ -1,8 +1,9 @@
 /** Three tools in place of a thousand: find, describe, call. Pure. */
 import type { CallToolResult, Tool } from "@modelcontextprotocol/server"
-import type { CallRequest, ToolListing } from "../host/types.ts"
-import type { JsonValue } from "../manifest/types.ts"
-import { mcpLimits } from "./limits.ts"
+import type { JsonObject } from "../../manifest/types.ts"
+import { mcpLimits } from "../limits.ts"
+import type { Entry } from "./catalogue.ts"
+import { finderNames } from "./finder-names.ts"
 import { toolOf } from "./tools.ts"
 
 const reading = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false }
@@ -43,7 +44,7 @@ export const finders: readonly Tool[] = [
   },
 ]
 
-export const isFinder = (name: string): boolean => finders.some((tool) => tool.name === name)
+export const isFinder = (name: string): boolean => finderNames.includes(name)
 
 const said = (value: unknown, isError = false): CallToolResult => ({
   content: [{ type: "text", text: typeof value === "string" ? value : JSON.stringify(value) }],
@@ -52,30 +53,29 @@ const said = (value: unknown, isError = false): CallToolResult => ({
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "")
 
-const matches = (listing: ToolListing, words: readonly string[]): boolean => {
-  const { id, name, description, tags } = listing.contract
-  const text = [id, name, description, ...tags].join(" ").toLowerCase()
+const matches = ({ name, contract }: Entry, words: readonly string[]): boolean => {
+  const { id, name: title, description, tags } = contract
+  const text = [name, id, title, description, ...tags].join(" ").toLowerCase()
   return words.every((word) => text.includes(word))
 }
 
-/** What to call, or what was found. */
+/** What to call with what, or what was found. */
 export const find = (
-  tools: ReadonlyMap<string, ToolListing>,
+  tools: ReadonlyMap<string, Entry>,
   finder: string,
   input: Readonly<Record<string, unknown>>,
-): CallToolResult | CallRequest => {
+): CallToolResult | { readonly entry: Entry; readonly input: JsonObject } => {
   if (finder === "find_tools") {
     const words = textOf(input["query"]).toLowerCase().split(/\s+/).filter(Boolean)
-    const found = [...tools.values()].filter((listing) => matches(listing, words))
+    const found = [...tools.values()].filter((entry) => matches(entry, words))
     return said(
-      found.slice(0, mcpLimits.found.value).map(({ contract: { id, description } }) => ({ name: id, description })),
+      found.slice(0, mcpLimits.found.value).map(({ name, contract: { description } }) => ({ name, description })),
     )
   }
   const name = textOf(input["name"])
-  const listing = tools.get(name)
-  if (listing === undefined)
+  const entry = tools.get(name)
+  if (entry === undefined)
     return said(`there is no tool ${name.slice(0, 100)}; find_tools names those that there are`, true)
-  if (finder === "describe_tool") return said(toolOf(listing.contract))
-  const given = (input["arguments"] ?? {}) as JsonValue
-  return { tool: name, input: given }
+  if (finder === "describe_tool") return said(toolOf(entry))
+  return { entry, input: (input["arguments"] ?? {}) as JsonObject }
 }
