@@ -67,6 +67,8 @@ export const workspacesFolder = at("workspaces")
 /** the empty workspace of version checks */
 export const scratchFolder = at("tmp")
 
+/** what modules of Amplifier's mounted, by all that they were mounted from */
+export const mountedFolder = at("mounted")
 /** packages as they were installed and frozen, a read-only folder each, by the digest of its content */
 export const installedLayersFolder = at("installed", "layers")
 /** what each of those holds, and what its files were when it was checked last */

@@ -70,6 +70,7 @@ export const hostLimits = Object.freeze({
   probeMs: limit("version checks", 120_000, "waiting included: the driver counts as unavailable, and is asked again"),
   probeRetryMs: limit("version checks", 60_000, "a check that ran out of time is not run again before"),
   moduleMs: limit("a driver's module without a call", 10_000, "it is ended, and what asked for it hears of it"),
+  mountedModules: limit("modules of Amplifier's", 256, "the oldest that was looked into is looked into again"),
   talkMs: limit("a talk outside a call", 30_000, "the program is ended, and the driver counts as unavailable"),
   healthStaleMs: limit(
     "health checks",

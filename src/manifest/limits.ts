@@ -68,6 +68,9 @@ export const limits = Object.freeze({
   codeSources: 64,
   codeDepth: 5,
 
+  /** what of an Amplifier tool's output is kept where neither driver nor operator says; the rest is left out, with a note */
+  amplifierOutputChars: 50_000,
+
   egressEntries: 256,
   egressEntryLength: 300,
   listLength: 512,

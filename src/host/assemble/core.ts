@@ -1,7 +1,8 @@
 /**
  * The parts that calls of one generation share: registry, availability, logins, kept servers, recovery.
  *
- * Guarantees: opening reads manifests, or what is known of them, and nothing else; what outlives a generation is the ground's.
+ * Guarantees: opening reads manifests, or what is known of them, and looks into modules of Amplifier's that are not known
+ * yet, in a sandbox, and does nothing else; what outlives a generation is the ground's.
  * A workspace is made whole before each call on it, whoever left it half-way.
  */
 import { dirname, join, resolve } from "node:path"
@@ -32,6 +33,7 @@ import type { RegisteredDriver, Registry } from "../registry/types.ts"
 import { checkEgress, serveEgress } from "./egress.ts"
 import { createReviews } from "../review/reviews.ts"
 import type { Ground } from "./ground.ts"
+import { amplify } from "./amplifier.ts"
 import { assembleLogins } from "./logins.ts"
 import type { EventDraft } from "../receipts/event.ts"
 import { readRegistry } from "./manifests.ts"
@@ -72,6 +74,12 @@ const inUseBy = (manifests: readonly string[]): readonly InUse[] => {
 const modulesOf = (defined: readonly DefinedManifest[]): readonly string[] =>
   defined.flatMap(({ code }) => (code?.module === undefined ? [] : [dirname(code.module)]))
 
+/** Modules of Amplifier's and hooks: a tool that could change them would be another one. */
+const shownBy = ({ amplifier, amplifierHooks }: OperatorConfig): readonly string[] => [
+  ...amplifier.map(({ path }) => path),
+  ...amplifierHooks.map(({ module }) => module),
+]
+
 export const openCore = async ({
   data,
   config,
@@ -91,7 +99,6 @@ export const openCore = async ({
     { dir: catalogue, trusted: true },
     ...manifests.map((dir) => ({ dir, trusted: false })),
   ]
-  const registry = await readRegistry(data, folders, defined, config.ceiling, accept, config.annotations)
   const installs = createInstalls({
     data,
     config,
@@ -101,6 +108,8 @@ export const openCore = async ({
     closing,
   })
   const runInModule = createModuleRunner(data, backend, closing)
+  const amplified = await amplify(data, config, runInModule)
+  const registry = await readRegistry(data, folders, defined, config.ceiling, accept, config.annotations, amplified)
   const reviews = createReviews(catalogue, store)
   const transactions = new Transactions(data)
   const homes = openSealedHomes({ data, vault, recover: (folder) => transactions.recover(folder, closing) })
@@ -112,6 +121,8 @@ export const openCore = async ({
     runInModule,
     builtins,
     builtinHosts: config.builtinHosts,
+    amplifierHooks: config.amplifierHooks,
+    amplifierTools: amplified.tools,
     interpreters: config.interpreters,
     talk: createTalk({ data, backend, reviewOf: reviews.of, closing }),
     imageProgram: async (question) => {
@@ -174,7 +185,7 @@ export const openCore = async ({
     runInModule,
     health: health.of,
     installs,
-    inUse: inUseBy([catalogue, ...config.manifests, ...manifests, ...modulesOf(defined)]),
+    inUse: inUseBy([catalogue, ...config.manifests, ...manifests, ...modulesOf(defined), ...shownBy(config)]),
     reviews,
     layers,
     kept,

@@ -13,6 +13,7 @@ import { loadFound } from "../../manifest/read/discover.ts"
 import type { Ceiling } from "../registry/ceiling.ts"
 import { createRegistry } from "../registry/registry.ts"
 import type { Narrowings, Registry } from "../registry/types.ts"
+import type { Amplified } from "./amplifier.ts"
 import { rememberManifests } from "./known-manifests.ts"
 import { firstReaches } from "./reaches.ts"
 
@@ -39,6 +40,8 @@ const keepNarrowings = (data: string, known: Narrowings, now: Narrowings): void 
   renameSync(temporary, narrowingsFile(data))
 }
 
+const none = { manifests: [], problems: [], diagnostics: [] }
+
 export const readRegistry = async (
   data: string,
   dirs: readonly ManifestFolder[],
@@ -47,10 +50,23 @@ export const readRegistry = async (
   /** throws where what was found is not to be taken */
   accept: (registry: Registry) => void = () => undefined,
   annotations: Annotations = {},
+  amplified: Pick<Amplified, "manifests" | "problems" | "diagnostics"> = none,
 ): Promise<Registry> => {
   const known = readNarrowings(data)
+  const { manifests: operators, problems, diagnostics: said } = amplified
   const load = rememberManifests(data, loadFound)
-  const options = { dirs, defined, ceiling, mode: "compat", known, load, annotations } as const
+  const options = {
+    dirs,
+    defined,
+    operators,
+    problems,
+    said,
+    ceiling,
+    mode: "compat",
+    known,
+    load,
+    annotations,
+  } as const
   const found = createRegistry(options)
   accept(found)
   const first = await firstReaches(data, found.reaches)

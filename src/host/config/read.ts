@@ -5,6 +5,12 @@
  * errors is used. What is not written has its default. Pure.
  */
 import type { Annotations } from "../../manifest/formats/annotations.ts"
+import {
+  amplifierHooksOf,
+  type AmplifierHookSettings,
+  amplifierOf,
+  type AmplifierSettings,
+} from "./amplifier-settings.ts"
 import { createReport, joinPath, type Report } from "../../manifest/values/diagnostics.ts"
 import { parseMutates } from "../../manifest/values/mutates.ts"
 import type { Diagnostic } from "../../manifest/types.ts"
@@ -89,6 +95,8 @@ interface Settings {
   readonly budgets?: readonly CallBudgetSettings[]
   readonly context?: readonly BoundContextSettings[]
   readonly annotations?: Annotations
+  readonly amplifier?: readonly AmplifierSettings[]
+  readonly amplifier_hooks?: readonly AmplifierHookSettings[]
   readonly ceiling?: {
     readonly risk_level?: number
     readonly mutates?: readonly string[]
@@ -218,6 +226,8 @@ const configOf = (written: Settings, file: string, folder: string, report: Repor
     mcpLogins: mcpLoginsOf(written.mcp_logins ?? {}, report),
     budgets: callBudgetsOf(written.budgets ?? []),
     context: boundContextOf(written.context ?? [], path),
+    amplifier: amplifierOf(written.amplifier ?? [], path),
+    amplifierHooks: amplifierHooksOf(written.amplifier_hooks ?? [], path),
   })
 }
 

@@ -11,7 +11,7 @@ import { checkShape, type ShapeName } from "../../manifest/schema/shape.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 
 /** Mappings whose keys are the operator's: an empty value is a mistake there. */
-const FREE = ["env", "services", "logins", "annotations"]
+const FREE = ["env", "services", "logins", "annotations", "amplifier", "amplifier_hooks"]
 
 const withoutEmpty = (settings: JsonObject): JsonObject =>
   Object.fromEntries(

@@ -3,6 +3,7 @@ import type { Annotations } from "../../manifest/formats/annotations.ts"
 import type { EgressEntry } from "../../manifest/values/egress-entry.ts"
 import type { EgressBudgets, EgressServices } from "../../egress-proxy/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
+import type { AmplifierHook, AmplifierModule } from "./amplifier-settings.ts"
 import { hostLimits, installLimits } from "../limits.ts"
 import type { Budget, BoundContext } from "./call-settings.ts"
 import type { McpLogins, OAuthSettings } from "./oauth-types.ts"
@@ -127,6 +128,9 @@ export interface OperatorConfig {
   readonly context: readonly BoundContext[]
   /** what tools of other formats cannot say of themselves, by the tool's id */
   readonly annotations: Annotations
+  /** modules of Amplifier's whose tools are offered, and those that are asked of each of their calls */
+  readonly amplifier: readonly AmplifierModule[]
+  readonly amplifierHooks: readonly AmplifierHook[]
   /** what no tool, driver or action is registered beyond; a part that is absent is not bounded */
   readonly ceiling: {
     readonly riskLevel?: number
@@ -176,5 +180,7 @@ export const defaultConfig: OperatorConfig = Object.freeze({
   budgets: Object.freeze([]),
   context: Object.freeze([]),
   annotations: Object.freeze({}),
+  amplifier: Object.freeze([]),
+  amplifierHooks: Object.freeze([]),
   ceiling: Object.freeze({}),
 })

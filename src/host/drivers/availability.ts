@@ -25,6 +25,8 @@ export interface AvailabilityOptions extends Omit<VersionCheckOptions, "folders"
   readonly imageProgram?: AskImage
   readonly builtins?: Surroundings["builtins"]
   readonly builtinHosts?: Surroundings["builtinHosts"]
+  readonly amplifierHooks?: Surroundings["amplifierHooks"]
+  readonly amplifierTools?: Surroundings["amplifierTools"]
   readonly folders?: readonly string[]
 }
 
@@ -57,6 +59,8 @@ export const createAvailability = ({
   imageProgram = noImages,
   builtins = new Map(),
   builtinHosts = [],
+  amplifierHooks = [],
+  amplifierTools,
   folders = systemFolders,
   ...checks
 }: AvailabilityOptions): AvailabilityChecker => {
@@ -71,6 +75,8 @@ export const createAvailability = ({
     imageProgram,
     builtins,
     builtinHosts,
+    amplifierHooks,
+    ...(amplifierTools === undefined ? {} : { amplifierTools }),
     versions: createVersionChecks({ ...checks, folders }),
     ...(checks.store === undefined ? {} : { remembered: checks.store }),
   }

@@ -34,6 +34,7 @@ import type { ProtectedResource } from "./resource.ts"
 import type { Availability, CallOptions } from "../types.ts"
 import type { CliProgram } from "./cli/bind.ts"
 import type { Program } from "./program/program.ts"
+import type { Discovered } from "./amplifier/discover.ts"
 import type { BuiltinFunctions } from "./embedded/functions.ts"
 import type { FoundFunctions } from "./found-functions.ts"
 import type { FoundModule } from "./runner/found-module.ts"
@@ -89,6 +90,10 @@ export interface Surroundings {
   readonly builtinHosts: OperatorConfig["builtinHosts"]
   readonly talk: Talk
   readonly imageProgram: AskImage
+  /** asked before and after each call of a module of Amplifier's */
+  readonly amplifierHooks: OperatorConfig["amplifierHooks"]
+  /** what a module of the operator's mounted when it was registered; absent: it is looked into when it is asked for */
+  readonly amplifierTools?: (driver: DriverContract) => Discovered | undefined
   /** short words that outlive the process, by hex digests of what they were found for */
   readonly remembered?: VersionStore
 }

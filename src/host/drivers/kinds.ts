@@ -1,6 +1,7 @@
 /** The kinds of drivers that this host runs. */
 import { declaredKind } from "../../manifest/kinds/body.ts"
 import type { DriverBody, DriverContract } from "../../manifest/types.ts"
+import { amplifierKind, amplifierOf } from "./amplifier/kind.ts"
 import { builtinKind } from "./builtin/kind.ts"
 import { cliKind } from "./cli/kind.ts"
 import { codeKind } from "./code/kind.ts"
@@ -27,7 +28,7 @@ export const kindOf = (contract: Pick<DriverContract, "body" | "code">): DriverK
   const own = ownKindOf(contract)
   if (own !== undefined) return own
   const { body, code } = contract
-  const base = kinds[body.kind]
+  const base = amplifierOf({ body }) === undefined ? kinds[body.kind] : amplifierKind
   if (code === undefined || (base === undefined && body.kind !== "code")) return base
   const known = withCode.get(body.kind) ?? codeKind(base)
   withCode.set(body.kind, known)

@@ -21,6 +21,10 @@ interface RegistryOptions extends SnapshotOptions {
   readonly dirs: readonly RegistryFolder[]
   /** what a program defined in code: one folder more, after the others, that nobody vouches for */
   readonly defined?: readonly DefinedManifest[]
+  /** what the operator's config defines: as the folders that it vouches for, and after them */
+  readonly operators?: readonly DefinedManifest[]
+  /** of what the operator's config names, and could not be read */
+  readonly problems?: readonly LoadResult[]
   readonly mode: ManifestMode
   /** what was found → what it says; default: the loader itself */
   readonly load?: typeof loadFound
@@ -30,6 +34,7 @@ interface RegistryOptions extends SnapshotOptions {
 
 /** No path: nothing on disk is in it. */
 const IN_CODE = "<code>"
+const IN_CONFIG = "<config>"
 
 const fileOf = (result: LoadResult): string => (result.ok ? result.manifest.source.file : result.file)
 const holds = (folder: string, file: string): boolean =>
@@ -38,6 +43,8 @@ const holds = (folder: string, file: string): boolean =>
 export const createRegistry = ({
   dirs,
   defined = [],
+  operators = [],
+  problems = [],
   mode,
   load = loadFound,
   annotations = {},
@@ -50,22 +57,28 @@ export const createRegistry = ({
   // One walk over all folders, so that a path in one folder's driver may lead to a tool in another.
   const looked = findManifests(
     folders.map((folder) => folder.dir),
-    defined,
+    [...operators, ...defined],
   )
   const vouched = folders.filter(({ trusted }) => trusted).map(({ dir }) => dir)
   const found = load(looked, { mode, annotations, vouched })
   const given = new Set(defined.map((each) => each.file))
+  const configured = new Set(operators.map((each) => each.file))
   const inCode = new Set([...defined, ...looked.defined].map((each) => each.file))
   // A module may lie in a folder that the operator vouches for; what it defines is a program's word all the same.
   const program = { dir: IN_CODE, trusted: false }
+  const operator = { dir: IN_CONFIG, trusted: true }
   const ownerOf = (result: LoadResult): typeof program | undefined =>
-    inCode.has(fileOf(result)) ? program : folders.find((folder) => holds(folder.dir, fileOf(result)))
+    configured.has(fileOf(result))
+      ? operator
+      : inCode.has(fileOf(result))
+        ? program
+        : folders.find((folder) => holds(folder.dir, fileOf(result)))
   // It counts for less than what the operator vouches for, and for more than folders of strangers.
   const strangers = folders.findIndex((folder) => !folder.trusted)
-  const ordered = folders.toSpliced(strangers === -1 ? folders.length : strangers, 0, program)
+  const ordered = folders.toSpliced(strangers === -1 ? folders.length : strangers, 0, operator, program)
   const loaded = ordered.flatMap((owner) =>
-    found
-      .filter((result) => ownerOf(result) === owner)
+    [...found, ...(owner === operator ? problems : [])]
+      .filter((result) => (problems.includes(result) ? operator : ownerOf(result)) === owner)
       .map((result): LoadedManifest => {
         const isGiven = given.has(fileOf(result))
         return { result, trusted: owner.trusted, folder: owner.dir, ...(isGiven ? { given: true } : {}) }

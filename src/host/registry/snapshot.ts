@@ -42,6 +42,8 @@ export interface SnapshotOptions {
   /** what the operator lets nothing go beyond */
   readonly ceiling?: Ceiling
   readonly check?: CheckEntry
+  /** what was said before anything was read */
+  readonly said?: readonly Diagnostic[]
 }
 
 const keyOf = (contract: { readonly id: string; readonly major: number }): string => `${contract.id}@${contract.major}`
@@ -222,7 +224,7 @@ export const buildRegistry = (loaded: readonly LoadedManifest[], options: Snapsh
   const reaches = new Reaches(options.first, new Set(trusted))
   const results = heldActions(settled.results, reaches, options.ceiling ?? {})
   const catalogue = buildCatalogue(results, owns)
-  const diagnostics: Diagnostic[] = [...catalogue.diagnostics]
+  const diagnostics: Diagnostic[] = [...(options.said ?? []), ...catalogue.diagnostics]
   const tools = catalogue.tools.toSorted(inOrder).filter((tool) => {
     const above = contractAbove(tool, options.ceiling ?? {})
     const wider = above.length > 0 ? above : reaches.take("tool", keyOf(tool), tool.source, toolReach(tool))

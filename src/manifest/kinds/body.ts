@@ -77,6 +77,6 @@ export function readCall(
     case "mcp":
       return { mcp: readMcpCall(block, path, context) }
     case "sdk":
-      return { sdk: readSdkCall(block, path, body.sdk, context) }
+      return { sdk: readSdkCall(block, path, body.sdk, tool, context) }
   }
 }

@@ -8,7 +8,8 @@
 import type { Context } from "../values/context.ts"
 import { joinPath, shown } from "../values/diagnostics.ts"
 import { type ExtractPath, readExtract } from "../templates/extract.ts"
-import { defined, object, optionalObject, optionalText, text } from "../values/fields.ts"
+import { defined, object, optionalNumber, optionalObject, optionalText, text } from "../values/fields.ts"
+import { limits } from "../limits.ts"
 import { beforeCalls, perCall, readTemplates, type TemplateTree } from "../templates/template-tree.ts"
 import type { JsonObject } from "../base-types.ts"
 import { parseRange } from "../schema/version.ts"
@@ -32,6 +33,17 @@ export interface SdkSpec {
   readonly streaming?: SdkStreaming
   /** what a client class is constructed with, beside the resolved secrets */
   readonly clientOptions?: TemplateTree
+  /** the module mounts its tools by Amplifier's contract */
+  readonly amplifier?: AmplifierSpec
+}
+
+export interface AmplifierSpec {
+  /** what `mount` is given */
+  readonly config: JsonObject
+  /** what is kept of a result's output */
+  readonly outputChars: number
+  /** the debug events are told as well */
+  readonly debug: boolean
 }
 
 export type SdkArguments =
@@ -47,6 +59,8 @@ export interface SdkCall {
   /** of the result, or of each chunk of a stream */
   readonly extract: ExtractPath
   readonly streaming?: SdkStreaming
+  /** its name in a module of Amplifier's */
+  readonly amplifierTool?: string
 }
 
 const REGISTRY = { npm: "npm", pnpm: "npm", yarn: "npm", pip: "pip", poetry: "pip", cargo: "cargo", go: "go" } as const
@@ -146,10 +160,31 @@ const readStreaming = (block: JsonObject | undefined): SdkStreaming | undefined 
   return mode === undefined ? undefined : { mode: mode as SdkStreaming["mode"] }
 }
 
+const readAmplifier = (block: JsonObject | undefined): AmplifierSpec | undefined =>
+  block === undefined
+    ? undefined
+    : {
+        config: optionalObject(block, "config") ?? {},
+        outputChars: optionalNumber(block, "output_chars") ?? limits.amplifierOutputChars,
+        debug: block["debug"] === true,
+      }
+
+/** A module of Amplifier's is Python, and lies beside its manifest. */
+function checkAmplifier(spec: SdkSpec, { report }: Context): SdkSpec {
+  if (spec.amplifier !== undefined && (spec.importStyle !== "python" || spec.packageManager !== "local"))
+    report.error(
+      "sdk-amplifier",
+      "amplifier",
+      "a module of Amplifier's is loaded from beside its manifest, by Python",
+      "write `package_manager: local` and `import_style: python`",
+    )
+  return spec
+}
+
 export function readSdk(front: JsonObject, context: Context): SdkSpec {
   const packageManager = text(front, "package_manager") as PackageManager
   const named = readPackage(front, packageManager, context)
-  return defined({
+  const spec: SdkSpec = defined({
     packageManager,
     package: named.name,
     packageVersion: readVersion(front, named.version, packageManager, context),
@@ -157,7 +192,9 @@ export function readSdk(front: JsonObject, context: Context): SdkSpec {
     importStyle: readImportStyle(front, packageManager, context),
     streaming: readStreaming(optionalObject(front, "streaming")),
     clientOptions: readClientOptions(front, context),
+    amplifier: readAmplifier(optionalObject(front, "amplifier")),
   })
+  return checkAmplifier(spec, context)
 }
 
 /** `_0` … `_4` are positions, all other keys are names; never both. */
@@ -182,7 +219,7 @@ function readArguments(block: JsonObject, path: string, context: Context): SdkAr
   }
 }
 
-export function readSdkCall(block: JsonObject, path: string, spec: SdkSpec, context: Context): SdkCall {
+export function readSdkCall(block: JsonObject, path: string, spec: SdkSpec, tool: string, context: Context): SdkCall {
   const functionRef = text(block, "function_ref").split(".")
   if (functionRef.some((name) => REFLECTIVE.includes(name)))
     context.report.error(
@@ -196,5 +233,6 @@ export function readSdkCall(block: JsonObject, path: string, spec: SdkSpec, cont
     arguments: readArguments(block, `${path}.args_template`, context),
     extract: readExtract(optionalText(block, "result_extract"), `${path}.result_extract`, context),
     streaming: readStreaming(optionalObject(block, "streaming")) ?? spec.streaming,
+    amplifierTool: spec.amplifier === undefined ? undefined : (optionalText(block, "amplifier_tool") ?? tool),
   })
 }

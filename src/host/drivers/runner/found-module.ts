@@ -1,6 +1,6 @@
 /** A module that was found, with what runs it and what it must be shown. Types alone. */
 import type { Interpreter } from "./interpreter.ts"
-import type { JsonValue } from "../../../manifest/types.ts"
+import type { JsonObject, JsonValue } from "../../../manifest/types.ts"
 import type { ModuleAnswer } from "./run-in-module.ts"
 import type { ModuleSpec } from "./request.ts"
 
@@ -36,4 +36,13 @@ export interface FoundModule {
   readonly version?: string
   /** it is a driver's own, and was looked into */
   readonly own?: OwnFunctions
+  /** what is asked before and after each call of it */
+  readonly hooks?: Hooks
 }
+
+/** What the operator's hooks say to one event of a call. */
+export type HookVerdict =
+  | { readonly blocked: false; readonly data: JsonObject }
+  | { readonly blocked: true; readonly hook: string; readonly message: string; readonly details: JsonObject }
+/** Asks them one after the other, each in a sandbox of its own; one that fails blocks. */
+export type Hooks = (event: string, data: JsonObject, signal?: AbortSignal) => Promise<HookVerdict>

@@ -13,6 +13,8 @@ export interface ModuleRun {
   /** variables beside those of every sandbox */
   readonly env?: Readonly<Record<string, string>>
   readonly request: RunnerRequest
+  /** files beside the shim's: path inside → content */
+  readonly files?: Readonly<Record<string, Uint8Array>>
   readonly timeoutMs?: number
   /** hears what is streamed */
   readonly onEvent?: (value: JsonValue) => void

@@ -60,7 +60,7 @@ const runOnce = async (
   if (!prepared.ok) return { ok: false, kind: "unsealed", message: prepared.message, fix: prepared.fix }
   await using _prepared = prepared
   const argv = shimArgv(interpreter.language, interpreter.inside)
-  const files = shimFiles(interpreter.language)
+  const files = { ...shimFiles(interpreter.language), ...run.files }
   const running = await prepared.start(jobOf(profile, { argv, workspace: scratchFolder(data), files }), signal)
   if (!running.ok) return { ok: false, kind: "unsealed", message: running.message, fix: running.fix }
   await using _running = running
