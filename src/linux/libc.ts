@@ -99,5 +99,21 @@ export const raw = (name: string, number: number, signature: string, ...args: un
   return checked(name, fn(number, ...args))
 }
 
+/**
+ * The same beside this thread, for what may wait for a disk. What failed there is done once more here: the reason is the
+ * thread's that asked.
+ */
+export const callApart = (name: Name, detail: string, ...args: unknown[]): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const apart = native(name) as unknown as { async(...args: unknown[]): void }
+    apart.async(...args, (error: Error | null, result: number) => {
+      try {
+        resolve(error === null && result >= 0 ? result : call(name, detail, ...args))
+      } catch (failure) {
+        reject(failure as Error)
+      }
+    })
+  })
+
 export const call = (name: Name, detail: string, ...args: unknown[]): number =>
   checked(name, native(name)(...args), detail)

@@ -3,7 +3,8 @@
 # Guarantees: nothing of the job is known before the host sends it; the program gets exactly the argument list,
 # environment, folder and limits of the job, in this very process, so that nothing of this one is left beside it; its own
 # two descriptors are closed by then, and its folder is left, which the workspace covers meanwhile. That the program runs is told by the end of the door: it closes on exec.
-# Assumes: namespaces, mounts, capabilities and the system-call filter are in force already; perl needs no module.
+# Assumes: namespaces, mounts, capabilities and the system-call filter are in force already, and the masks over /proc
+# before the job comes; perl needs no module.
 # Arguments: the descriptors of the door and of the interpreter, and the numbers of the system calls setsid and
 # prlimit64 on this machine.
 my ($door, $own, $setsid, $prlimit) = map { $_ + 0 } @ARGV;

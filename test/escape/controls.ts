@@ -217,7 +217,7 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the masks over /proc",
-    edits: [bwrap('args.push("--ro-bind", file, path)', ""), bwrap('args.push("--ro-bind", folder, path)', "")],
+    edits: [namespace("launcher/proc-cover.ts", "attachTree(tree, path)", "void tree, path")],
     reddens: ["/proc says nothing"],
   },
   {

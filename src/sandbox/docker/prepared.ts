@@ -57,7 +57,7 @@ const attach = async (
   const transactions = await options.transactions.forCall(homeFolderOf(job), cancel)
   const { user } = parked
   const layers = await openLayers({
-    empty: openEmptyMounts({
+    empty: await openEmptyMounts({
       at: parked.containerMounts.slot,
       place: options.place,
       identity: { uid: user, gid: user },

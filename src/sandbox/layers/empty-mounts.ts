@@ -18,9 +18,9 @@ import {
   type LayerParts,
   LayerUnavailable,
   makeParts,
-  openScratch,
+  openScratchApart,
 } from "./overlay.ts"
-import { removeLater } from "./remove.ts"
+import { removeLater } from "./remove-later.ts"
 import type { LayerPlace } from "./store.ts"
 
 export const closed = MS.NOSUID | MS.NODEV | MS.NOEXEC
@@ -106,14 +106,14 @@ const mountSmall = (at: string, shared: boolean): void => {
   if (shared) mount("none", at, null, MS.SHARED, null)
 }
 
-const scratch = (
+const scratch = async (
   at: string,
   folders: (name: string) => LayerFolders,
   { place, identity }: Pick<EmptyMountsOptions, "place" | "identity">,
-): Pick<EmptyMounts, "tmp" | "home"> => {
+): Promise<Pick<EmptyMounts, "tmp" | "home">> => {
   const modes = { tmp: 0o1777, home: 0o700 }
   if (place.kind === "disk") {
-    const { merged } = openScratch(folders("s"), identity, modes)
+    const { merged } = await openScratchApart(folders("s"), identity, modes)
     return { tmp: join(merged, "tmp"), home: join(merged, "home") }
   }
   const own = (name: keyof typeof modes): string => ownFolder(join(at, name), modes[name], identity)
@@ -126,7 +126,7 @@ const ownFolder = (path: string, mode: number, identity: Identity | undefined): 
   return path
 }
 
-export const openEmptyMounts = (options: EmptyMountsOptions): EmptyMounts => {
+export const openEmptyMounts = async (options: EmptyMountsOptions): Promise<EmptyMounts> => {
   const { at, place, identity, shared = false } = options
   makeFolder(at)
   let store: Store
@@ -171,7 +171,7 @@ export const openEmptyMounts = (options: EmptyMountsOptions): EmptyMounts => {
       identity,
       store: store.folder,
       workspace,
-      ...scratch(at, folders, options),
+      ...(await scratch(at, folders, options)),
       shm: ownFolder(join(at, "shm"), 0o1777, identity),
       terminal,
       files,

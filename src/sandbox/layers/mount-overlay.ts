@@ -5,21 +5,49 @@
  * of that path can be taken for an option.
  */
 import { closeSync, constants, openSync } from "node:fs"
-import { mount } from "../../linux/mounts.ts"
+import { mount, mountApart } from "../../linux/mounts.ts"
 
-/** `parts`: the options, from the names by which `folders` are to be called in them. */
+/** The options of an overlay, from the names by which `folders` are to be called in them. */
+type Parts<Folders extends readonly string[]> = (...names: { [Index in keyof Folders]: string }) => readonly string[]
+
+const openFolders = <Folders extends readonly string[]>(folders: Folders, parts: Parts<Folders>) => {
+  const held: number[] = []
+  const close = (): void => held.forEach(closeSync)
+  try {
+    for (const folder of folders) held.push(openSync(folder, constants.O_DIRECTORY | constants.O_RDONLY))
+  } catch (error) {
+    close()
+    throw error
+  }
+  const names = held.map((fd) => `/proc/self/fd/${fd}`) as { [Index in keyof Folders]: string }
+  return { options: parts(...names).join(","), close }
+}
+
 export const mountOverlay = <Folders extends readonly string[]>(
   folders: Folders,
   target: string,
   flags: number,
-  parts: (...names: { [Index in keyof Folders]: string }) => readonly string[],
+  parts: Parts<Folders>,
 ): void => {
-  const held: number[] = []
+  const { options, close } = openFolders(folders, parts)
   try {
-    for (const folder of folders) held.push(openSync(folder, constants.O_DIRECTORY | constants.O_RDONLY))
-    const names = held.map((fd) => `/proc/self/fd/${fd}`) as { [Index in keyof Folders]: string }
-    mount("overlay", target, "overlay", flags, parts(...names).join(","))
+    mount("overlay", target, "overlay", flags, options)
   } finally {
-    held.forEach(closeSync)
+    close()
+  }
+}
+
+/** The same, beside the calling thread: laying out its folders may wait for a disk. */
+export const mountOverlayApart = async <Folders extends readonly string[]>(
+  folders: Folders,
+  target: string,
+  flags: number,
+  parts: Parts<Folders>,
+): Promise<void> => {
+  const { options, close } = openFolders(folders, parts)
+  try {
+    await mountApart("overlay", target, "overlay", flags, options)
+  } finally {
+    close()
   }
 }

@@ -10,7 +10,7 @@ import { chownSync, readFileSync, realpathSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { makeFolder, setMode } from "../exact-modes.ts"
 import { type Identity, LayerUnavailable, type OwnerMaps } from "./owner-maps.ts"
-import { mountOverlay } from "./mount-overlay.ts"
+import { mountOverlay, mountOverlayApart } from "./mount-overlay.ts"
 import { SyscallError } from "../../linux/libc.ts"
 import { bindMapped, MNT_DETACH, MS, umount } from "../../linux/mounts.ts"
 
@@ -60,24 +60,45 @@ interface LayerOptions {
 }
 
 /** Nobody waits for a layer to be durable: what is kept of it is copied and synced by the commit. */
+const layerOptions =
+  (sandbox: Identity | undefined, ...more: readonly string[]) =>
+  (points: string, written: string): readonly string[] => [
+    `lowerdir=${points}/lower`,
+    `upperdir=${written}/upper`,
+    `workdir=${written}/work`,
+    "redirect_dir=nofollow",
+    "metacopy=off",
+    "index=off",
+    ...(sandbox === undefined ? ["userxattr"] : []),
+    ...more,
+  ]
+const layerFlags = MS.NOSUID | MS.NODEV | MS.NOEXEC
+/** Kernels before 5.10 do not know the word `volatile`. */
+const isUnknownOption = (error: unknown): boolean => error instanceof SyscallError && error.code === "EINVAL"
+
 const mountLayer = ({ at, store }: LayerFolders, merged: string, sandbox: Identity | undefined): void => {
   const lay = (...more: readonly string[]): void =>
-    mountOverlay([at, store] as const, merged, MS.NOSUID | MS.NODEV | MS.NOEXEC, (points, written) => [
-      `lowerdir=${points}/lower`,
-      `upperdir=${written}/upper`,
-      `workdir=${written}/work`,
-      "redirect_dir=nofollow",
-      "metacopy=off",
-      "index=off",
-      ...(sandbox === undefined ? ["userxattr"] : []),
-      ...more,
-    ])
+    mountOverlay([at, store] as const, merged, layerFlags, layerOptions(sandbox, ...more))
   try {
     lay("volatile")
   } catch (error) {
-    // Kernels before 5.10 do not know the word.
-    if (!(error instanceof SyscallError) || error.code !== "EINVAL") throw error
+    if (!isUnknownOption(error)) throw error
     lay()
+  }
+}
+/** The same beside this thread: it makes folders on a disk that others keep busy. */
+const mountLayerApart = async (
+  { at, store }: LayerFolders,
+  merged: string,
+  sandbox: Identity | undefined,
+): Promise<void> => {
+  const lay = (...more: readonly string[]): Promise<void> =>
+    mountOverlayApart([at, store] as const, merged, layerFlags, layerOptions(sandbox, ...more))
+  try {
+    await lay("volatile")
+  } catch (error) {
+    if (!isUnknownOption(error)) throw error
+    await lay()
   }
 }
 
@@ -93,19 +114,38 @@ export const makeParts = ({ at, store }: LayerFolders, sandbox: Identity | undef
   return { at, store, ...parts }
 }
 
-/** A layer over nothing, for what the call alone has. Where it lies cannot be told from inside, as a bind would. */
+/** Folders of a layer over nothing, for what the call alone has. */
+const scratchParts = (
+  own: LayerFolders,
+  sandbox: Identity | undefined,
+  folders: Readonly<Record<string, number>>,
+): LayerParts => {
+  const parts = makeParts(own, undefined)
+  for (const [name, mode] of Object.entries(folders)) {
+    makeFolder(join(parts.upper, name), mode)
+    if (sandbox !== undefined) chownSync(join(parts.upper, name), sandbox.uid, sandbox.gid)
+  }
+  return parts
+}
+
+/** A layer over nothing. Where it lies cannot be told from inside, as a bind would. */
 export const openScratch = (
   own: LayerFolders,
   sandbox: Identity | undefined,
   folders: Readonly<Record<string, number>>,
 ) => {
-  const { upper, merged } = makeParts(own, undefined)
-  for (const [name, mode] of Object.entries(folders)) {
-    makeFolder(join(upper, name), mode)
-    if (sandbox !== undefined) chownSync(join(upper, name), sandbox.uid, sandbox.gid)
-  }
+  const { upper, merged } = scratchParts(own, sandbox, folders)
   mountLayer(own, merged, sandbox)
   return { upper, merged, unmount: () => umount(merged, MNT_DETACH) }
+}
+export const openScratchApart = async (
+  own: LayerFolders,
+  sandbox: Identity | undefined,
+  folders: Readonly<Record<string, number>>,
+): Promise<{ readonly merged: string }> => {
+  const { merged } = scratchParts(own, sandbox, folders)
+  await mountLayerApart(own, merged, sandbox)
+  return { merged }
 }
 
 export const openLayer = async ({ source, parts, sandbox, owners }: LayerOptions): Promise<Layer> => {
@@ -134,7 +174,7 @@ export const openLayer = async ({ source, parts, sandbox, owners }: LayerOptions
   }
   setMode(upper, stat.mode & 0o777)
   try {
-    mountLayer(parts, merged, sandbox)
+    await mountLayerApart(parts, merged, sandbox)
   } catch (error) {
     umount(lower, MNT_DETACH)
     if (!(error instanceof SyscallError)) throw error

@@ -66,23 +66,6 @@ class Removal {
   }
 }
 
-/** Entries that nobody waits for: removed one after the other, once the call that left them was answered. */
-const waiting: { readonly folder: string; readonly name: string }[] = []
-let planned = false
-const removeWaiting = async (): Promise<void> => {
-  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-    await removeEntry(next.folder, next.name).catch(() => undefined)
-    await turn()
-  }
-  planned = false
-}
-export const removeLater = (folder: string, name: string): void => {
-  waiting.push({ folder, name })
-  if (planned) return
-  planned = true
-  setTimeout(() => void removeWaiting(), REMOVE.laterMs)
-}
-
 /** Remove one entry of a folder, with all that is in it. */
 export const removeEntry = async (folder: string, name: string): Promise<void> => {
   let top: number

@@ -4,6 +4,7 @@ import type { WriteSet } from "../../effects/types.ts"
 import type { XattrPrefix } from "../../effects/xattrs.ts"
 import { type FolderIdentity, LockWaitEnded, OpenFolder } from "../../folder.ts"
 import type { CommitResult } from "../../terms.ts"
+import { removeEntry } from "../remove.ts"
 import { lookAtLayer, type LookBounds, type Looked } from "../look.ts"
 import { globFilter } from "../view/view.ts"
 import {
@@ -60,11 +61,17 @@ interface RecoverWork {
   readonly folder: { readonly fd: number; readonly identity: FolderIdentity }
   readonly txRoot: string
 }
+interface RemoveWork {
+  readonly do: "remove"
+  /** an entry of a folder of the host's own, with all that is in it */
+  readonly folder: string
+  readonly name: string
+}
 /** The lock was not to be had, or whoever was at it ended: the next call tries again. */
 type RecoverAnswer =
   | { readonly ok: true; readonly found: Recovery }
   | { readonly ok: false; readonly reason: "waited" | "unknown"; readonly message: string }
-export type Work = CommitWork | HoldWork | LookWork | LookHeldWork | CommitHeldWork | RecoverWork
+export type Work = CommitWork | HoldWork | LookWork | LookHeldWork | CommitHeldWork | RecoverWork | RemoveWork
 export type Settled<W extends Work> = W extends CommitWork
   ? CommitResult
   : W extends HoldWork
@@ -75,7 +82,9 @@ export type Settled<W extends Work> = W extends CommitWork
         ? readonly Looked[]
         : W extends LookHeldWork
           ? readonly Looked[] | undefined
-          : HeldCommitResult
+          : W extends RemoveWork
+            ? "removed"
+            : HeldCommitResult
 
 const recover = async ({ folder, txRoot }: RecoverWork, signal: AbortSignal | undefined): Promise<RecoverAnswer> => {
   try {
@@ -97,6 +106,7 @@ const onlyOf = ({ patterns, paths }: CommitWork): { only?: (path: string) => boo
 const work = (asked: Work, signal: AbortSignal | undefined): Promise<Settled<Work>> => {
   if (asked.do === "commit-held") return commitHeld(asked.held, asked.txRoot, { signal })
   if (asked.do === "recover") return recover(asked, signal)
+  if (asked.do === "remove") return removeEntry(asked.folder, asked.name).then(() => "removed")
   if (asked.do === "look-held") return lookAtHeld(asked.held, asked.bounds)
   const { fd, identity, upper, since, xattrPrefix, writes } = asked.layer
   const folder = new OpenFolder(fd, identity)

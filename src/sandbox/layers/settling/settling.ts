@@ -89,10 +89,13 @@ export const callBegins = (): (() => void) => {
   }
 }
 
+/** What a call left is removed here when there is none that would have to wait. */
 const isSmall = (work: Work): boolean =>
-  work.do === "commit" &&
-  work.layer.writes.effects.length <= SETTLE.hereEffects &&
-  work.layer.writes.bytes <= SETTLE.hereBytes
+  work.do === "remove"
+    ? calls === 0
+    : work.do === "commit" &&
+      work.layer.writes.effects.length <= SETTLE.hereEffects &&
+      work.layer.writes.bytes <= SETTLE.hereBytes
 
 const inThread = async (work: Work, signal: AbortSignal | undefined): Promise<Settled<Work>> => {
   const asked = (thread ??= new Thread(() => {
@@ -102,6 +105,7 @@ const inThread = async (work: Work, signal: AbortSignal | undefined): Promise<Se
     return await asked.ask(work, signal)
   } catch (error) {
     if (!(error instanceof ThreadEnded)) throw error
+    if (work.do === "remove") return doWork(work, signal)
     return { ok: false, reason: "unknown", message: error.message }
   }
 }

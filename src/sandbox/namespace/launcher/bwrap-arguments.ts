@@ -2,20 +2,13 @@
  * A sandbox's shape → bubblewrap's arguments. Pure.
  *
  * Every namespace is named: `--unshare-all` would go on without one that the kernel refuses. Nothing of a job is in
- * them: what it brings is mounted on these folders later, and shows through.
+ * them: what it brings is mounted on these folders later, and shows through. Nor are the masks over /proc, which are laid
+ * when it is done (`proc-cover.ts`).
  */
 import type { EmptyMounts } from "../../layers/empty-mounts.ts"
-import type { Masks } from "../../proc-masks.ts"
 
 interface SandboxPaths extends Pick<EmptyMounts, "workspace" | "home" | "tmp" | "shm" | "files"> {
   readonly root: string
-  readonly blank: Blank
-}
-/** What of /proc is covered, and an empty file and folder to cover it with. */
-export interface Blank {
-  readonly masks: Masks
-  readonly file: string
-  readonly folder: string
 }
 
 const insideUser = { uid: 1000, gid: 1000, home: "/home/tool" } as const
@@ -43,9 +36,6 @@ export const bwrapArguments = (slot: SandboxPaths): string[] => {
   args.push("--ro-bind", slot.root, "/")
   // bubblewrap leaves settings writable that belong to the call's own namespaces.
   args.push("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
-  const { masks, file, folder } = slot.blank
-  for (const path of masks.files) args.push("--ro-bind", file, path)
-  for (const path of masks.folders) args.push("--ro-bind", folder, path)
   args.push("--dev", "/dev", "--bind", slot.shm, "/dev/shm")
   args.push("--remount-ro", "/dev")
   args.push("--bind", slot.tmp, "/tmp")

@@ -3,20 +3,18 @@
  *
  * Assumes: the calling process is the launcher, in its own mount namespace.
  */
-import { existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { existsSync, openSync, readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { MS, mount } from "../../../linux/mounts.ts"
 import { inotifyShare, Users } from "../../identities.ts"
 import { OwnerMaps } from "../../layers/overlay.ts"
 import { provePlace } from "../../layers/prove-place.ts"
 import type { LayerPlace } from "../../layers/store.ts"
-import { presentMasks } from "../../proc-masks.ts"
 import { findGroups, type Groups } from "../../process/cgroup.ts"
 import { RootViews } from "../../roots/root-views.ts"
 import { type Architecture, compileFilter } from "../../seccomp/bpf.ts"
 import { rulesFor } from "../../seccomp/rules.ts"
-import type { Blank } from "./bwrap-arguments.ts"
+import { type Cover, openCover } from "./proc-cover.ts"
 import type { LauncherFacts, LauncherOptions } from "./protocol.ts"
 
 export interface Premises {
@@ -24,7 +22,7 @@ export interface Premises {
   readonly users: Users | undefined
   readonly layers: LayerPlace
   readonly roots: RootViews
-  readonly blank: Blank
+  readonly cover: Cover
   readonly groups: Groups
   readonly owners: OwnerMaps
   /** compiled system-call filters */
@@ -64,13 +62,6 @@ const limitInotify = (): void => {
   }
 }
 
-const openBlank = (base: string): Blank => {
-  const [file, folder] = [join(base, "empty-file"), join(base, "empty-folder")]
-  writeFileSync(file, "", { mode: 0o444 })
-  mkdirSync(folder, { mode: 0o555 })
-  return { masks: presentMasks(), file, folder }
-}
-
 const filter = (children: boolean): Uint8Array => {
   const architecture = process.arch as Architecture
   return compileFilter(rulesFor({ children }), architecture)
@@ -94,7 +85,7 @@ export const openPremises = (options: LauncherOptions): Premises => {
     users: options.users === undefined ? undefined : new Users(options.users),
     layers,
     roots: new RootViews(base),
-    blank: openBlank(base),
+    cover: openCover(base),
     groups,
     owners: new OwnerMaps(),
     waiter: openWaiter(),

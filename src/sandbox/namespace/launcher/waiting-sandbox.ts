@@ -18,6 +18,7 @@ import { bwrapArguments, shellWord } from "./bwrap-arguments.ts"
 import { descriptor, type ParkedProcess } from "./parked-process.ts"
 import type { OfferedProcess } from "./parked-processes.ts"
 import type { Premises } from "./premises.ts"
+import { coverProc } from "./proc-cover.ts"
 
 export const bwrapPath = "/usr/bin/bwrap"
 /** What is read of the last words of one that could not be made. */
@@ -60,7 +61,7 @@ interface MakeOptions {
   readonly root: string
   /** a path that is free */
   readonly at: string
-  readonly premises: Pick<Premises, "layers" | "blank" | "filters" | "waiter">
+  readonly premises: Pick<Premises, "layers" | "cover" | "filters" | "waiter">
 }
 
 /** JSON documents, one a line. */
@@ -148,8 +149,12 @@ export const makeWaitingSandbox = async (options: MakeOptions): Promise<WaitingS
   const { parkedProcess, lease } = offered
   const { limits } = shape
   const grouped = parkedProcess.group !== undefined
-  const { layers: place, blank, filters, waiter } = premises
-  const mounts = openEmptyMounts({ at: options.at, place, identity: lease?.identity, shared: true })
+  const { layers: place, cover, filters, waiter } = premises
+  const empty = { at: options.at, place, identity: lease?.identity, shared: true }
+  const mounts = await openEmptyMounts(empty).catch((error: unknown) => {
+    offered[Symbol.dispose]()
+    throw error
+  })
   let first: number | undefined
   let status: Status | undefined
   let treeEnded: Promise<TreeEnd> | undefined
@@ -205,7 +210,7 @@ export const makeWaitingSandbox = async (options: MakeOptions): Promise<WaitingS
     const told = readStatus(parkedProcess, onChild, killFirst)
     status = told
     const door = readDoor(parkedProcess)
-    const paths = { ...mounts, root, blank }
+    const paths = { ...mounts, root }
     parkedProcess.script.end(startScript(shape, grouped, waiter))
     parkedProcess.filter.end(shape.executables.children ? filters.withChildren : filters.withoutChildren)
     parkedProcess.arguments.end(`${bwrapArguments(paths).join("\0")}\0`)
@@ -216,6 +221,12 @@ export const makeWaitingSandbox = async (options: MakeOptions): Promise<WaitingS
     if (ended !== undefined) {
       const how = ended.signal === null ? `exit ${ended.code}` : `signal ${ended.signal}`
       throw new SandboxNotMade(`it did not start (${how}): ${lastWords(parkedProcess)}`)
+    }
+    try {
+      if (first === undefined) throw new Error("it has no first process")
+      coverProc(first, cover)
+    } catch (error) {
+      throw new SandboxNotMade(`its /proc could not be covered: ${(error as Error).message}`)
     }
     return {
       offered,
