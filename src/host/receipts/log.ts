@@ -3,7 +3,7 @@
  *
  * Guarantees: entries of all processes form one chain with contiguous `seq` and monotone `ts`. An append is one
  * O_APPEND write and one fdatasync, so an entry that was acknowledged survives a crash of the process and of the
- * machine. What a crash left torn, or what somebody changed, is never passed over: the next append first writes an
+ * machine; the wait for the disk is nobody else's. What a crash left torn, or what somebody changed, is never passed over: the next append first writes an
  * `audit.note` that says what was found. A full disk gives back a reserve kept for receipts.
  * Assumes: a local file system. Does not: prevent the folder's owner from rewriting the file (`verify` shows it).
  */
@@ -12,7 +12,7 @@ import {
   closeSync,
   constants,
   existsSync,
-  fdatasyncSync,
+  fdatasync,
   fstatSync,
   ftruncateSync,
   mkdirSync,
@@ -22,6 +22,7 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs"
+import { promisify } from "node:util"
 import { auditAnchorFile, auditFolder, auditHeadFile, auditLogFile, auditReserveFile } from "../../data-folder/paths.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import { hostLimits } from "../limits.ts"
@@ -47,6 +48,11 @@ interface Tail {
   readonly hash: string
   readonly ts: string
   readonly size: number
+}
+
+interface Written {
+  readonly event: AuditEvent
+  readonly tail: Tail
 }
 
 const noteDraft = (metadata: JsonObject): EventDraft => ({
@@ -121,6 +127,8 @@ const inspect = (data: string, fd: number): { tail: Tail; notes: readonly JsonOb
   return { tail, notes }
 }
 
+const onDisk = promisify(fdatasync)
+
 const isDiskFull = (error: unknown): boolean =>
   ["ENOSPC", "EDQUOT"].includes((error as NodeJS.ErrnoException).code ?? "")
 
@@ -141,38 +149,38 @@ export const openAuditLog = (data: string): AuditLog => {
     }
   }
 
-  const writeLine = (line: string): void => {
+  const writeLine = async (line: string): Promise<void> => {
     const bytes = Buffer.from(line)
     if (writeSync(fd, bytes) !== bytes.length) throw Object.assign(new Error("short write"), { code: "ENOSPC" })
-    fdatasyncSync(fd)
+    await onDisk(fd)
   }
 
-  const writeOnce = (draft: EventDraft, at: Tail, signWith: Signer): { event: AuditEvent; tail: Tail } => {
+  const writeOnce = async (draft: EventDraft, at: Tail, signWith: Signer): Promise<Written> => {
     const now = new Date().toISOString()
     const place = { seq: at.seq + 1, prevHash: at.hash, ts: now > at.ts ? now : at.ts }
     const { event, line } = sealEvent(draft, place)
     const end = { seq: event.seq, hash: event.hash, size: at.size + Buffer.byteLength(line) }
     const before = { seq: at.seq, hash: at.hash, size: at.size }
     writeHead(auditHeadFile(data), { ...end, state: "appending", before }, signWith)
-    writeLine(line)
+    await writeLine(line)
     writeHead(auditHeadFile(data), { ...end, state: "complete" }, signWith)
     writeHead(auditAnchorFile(data), { ...end, state: "complete" }, signWith)
     return { event, tail: { ...end, ts: event.ts } }
   }
 
   /** On a full disk nothing of the entry stays, the reserve is given back, and it is tried once more. */
-  const write = (draft: EventDraft, at: Tail, signWith: Signer): { event: AuditEvent; tail: Tail } => {
+  const write = async (draft: EventDraft, at: Tail, signWith: Signer): Promise<Written> => {
     try {
-      return writeOnce(draft, at, signWith)
+      return await writeOnce(draft, at, signWith)
     } catch (error) {
       if (!isDiskFull(error) || !existsSync(auditReserveFile(data))) throw error
       ftruncateSync(fd, at.size)
       rmSync(auditReserveFile(data), { force: true })
-      return writeOnce(draft, at, signWith)
+      return await writeOnce(draft, at, signWith)
     }
   }
 
-  const appendLocked = (draft: EventDraft, guard: AppendGuard | undefined): AuditEvent | undefined => {
+  const appendLocked = async (draft: EventDraft, guard: AppendGuard | undefined): Promise<AuditEvent | undefined> => {
     if (guard?.still !== undefined && !guard.still()) return undefined
     if (signer === undefined) {
       signer = openSigner(data)
@@ -183,9 +191,9 @@ export const openAuditLog = (data: string): AuditLog => {
     if (current === undefined || fstatSync(fd).size !== current.size) {
       const found = inspect(data, fd)
       current = found.tail
-      for (const note of found.notes) current = write(noteDraft(note), current, signer).tail
+      for (const note of found.notes) current = (await write(noteDraft(note), current, signer)).tail
     }
-    const written = write(draft, current, signer)
+    const written = await write(draft, current, signer)
     tail = written.tail
     guard?.after?.()
     return written.event
@@ -196,7 +204,7 @@ export const openAuditLog = (data: string): AuditLog => {
       const done = queue.then(async () => {
         const held = await lock.acquire("exclusive")
         try {
-          return appendLocked(draft, guard)
+          return await appendLocked(draft, guard)
         } finally {
           held.release()
         }
