@@ -16,6 +16,7 @@ import { type Committed, receiptOf, receiptRows, type ReceiptRows, whoseCall } f
 import { whatRan } from "../receipts/what-ran.ts"
 import type { CallError, Envelope, ReportedEffect } from "../types.ts"
 import { mutatesOutside } from "../access/decide.ts"
+import { outOfUse, takeTurn } from "./admission/operation.ts"
 import { admit } from "./admit.ts"
 import { approve, authorizeAsking } from "./approve.ts"
 import type { HostCore } from "./core.ts"
@@ -34,6 +35,7 @@ import { approvalUrl, settle } from "./settle.ts"
 import { signIn } from "./sign-in.ts"
 import { transform } from "./transform.ts"
 import type { Authorized, Holder, Judged, Progress, Requested, Routed, Step } from "./steps.ts"
+import { told } from "./judging/told.ts"
 import { tellDenials } from "./judging/denials.ts"
 
 type End = Success | Failure
@@ -80,9 +82,13 @@ const walk = async (
   }
   tell({ type: "admitted", tool: `${admitted.value.tool.id}@${admitted.value.tool.major}` })
   scope.use(admitted.value.folder)
+  const gone = outOfUse(admitted.value.tool, Date.now())
+  if (gone !== undefined) return gone
   const authorized = await authorizeAsking(core, admitted.value)
   trail.mark("authorize", authorized.ok ? authorized.value : undefined)
   if (!authorized.ok) return authorized
+  const busy = await takeTurn(core, authorized.value.tool, scope)
+  if (busy !== undefined) return busy
   tellChanged(requested, authorized.value.tool)
   const turn = await turnOn(authorized.value)
   if (turn !== undefined && "code" in turn) return turn
@@ -350,7 +356,8 @@ const performTold = async (
   const scope = new AsyncDisposableStack()
   try {
     using _open = openCall(core.data, requested.call, String(requested.request.tool), whoseCall(requested.caller))
-    const end = await walk(core, requested, trail, scope, holder).catch(thrown)
+    const walked = await walk(core, requested, trail, scope, holder).catch(thrown)
+    const end = "tool" in trail.progress ? told(trail.progress.tool, walked, Date.now()) : walked
     const envelope = await record(core, log, trail, end)
     if (trail.held !== undefined) await noteReceipt(holder, envelope)
     return envelope
