@@ -91,10 +91,11 @@ const addApprovals = (program: Command, terminal: Terminal, finish: Finish): voi
     ["approve", commands.approvalsApprove],
     ["deny", commands.approvalsDeny],
   ] as const)
-    flagged(approvals.command(`${answer} <id>`).description(description)).action(
-      async (id: string, _flags: unknown, command: Command) =>
+    flagged(approvals.command(`${answer} <id>`).description(description))
+      .option("--reason <text>", options.reason)
+      .action(async (id: string, _flags: unknown, command: Command) =>
         finish(await (await import("./commands/approvals.ts")).decide(id, answer, own(command), terminal)),
-    )
+      )
 }
 
 const addSecrets = (program: Command, terminal: Terminal, finish: Finish): void => {

@@ -427,7 +427,11 @@ export interface Operations {
   readonly decideApproval: {
     readonly request: {
       readonly params: { readonly id: string }
-      readonly body: { readonly decision: "approve" | "deny" }
+      readonly body: {
+        readonly decision: "approve" | "deny"
+        /** why, for the receipt of the decision */
+        readonly reason?: string
+      }
     }
     readonly answer: Envelope
   }

@@ -25,6 +25,11 @@ export interface MakeOptions extends AskOptions {
   readonly wait?: number
 }
 
+interface DecideOptions extends AskOptions {
+  /** why, for the receipt of the decision */
+  readonly reason?: string
+}
+
 export interface Client {
   readonly calls: {
     /** Make a call and wait for its end. Without a key, an abort ends the call. */
@@ -40,7 +45,7 @@ export interface Client {
   readonly approvals: {
     list(options?: AskOptions): Promise<Answer<"listApprovals">["approvals"]>
     get(id: string, options?: AskOptions): Promise<Answer<"getApproval">>
-    decide(id: string, decision: "approve" | "deny", options?: AskOptions): Promise<Envelope>
+    decide(id: string, decision: "approve" | "deny", options?: DecideOptions): Promise<Envelope>
   }
   readonly tools: {
     list(options?: AskOptions): Promise<Answer<"listTools">>
@@ -102,8 +107,12 @@ export const createClient = (place: Place): Client => {
     approvals: {
       list: async (options?: AskOptions) => (await ask("listApprovals", {}, options)).approvals,
       get: (id: string, options?: AskOptions) => ask("getApproval", { params: { id } }, options),
-      decide: (id: string, decision: "approve" | "deny", options?: AskOptions) =>
-        ask("decideApproval", { params: { id }, body: { decision } }, options),
+      decide: (id: string, decision: "approve" | "deny", { reason, ...options }: DecideOptions = {}) =>
+        ask(
+          "decideApproval",
+          { params: { id }, body: { decision, ...(reason === undefined ? {} : { reason }) } },
+          options,
+        ),
     },
     tools: {
       list: (options?: AskOptions) => ask("listTools", {}, options),

@@ -19,6 +19,8 @@ export const configFile = at(CONFIG_NAME)
 export const auditFolder = at("audit")
 export const auditLogFile = at("audit", "audit-log.jsonl")
 /** the last entry, signed */
+/** schemas that receipts name, each under its digest */
+export const auditSchemasFolder = at("audit", "schemas")
 export const auditHeadFile = at("audit", "head-pointer.json")
 export const publishedKeysFile = at("audit", ".well-known", "governance-keys.json")
 /** held while an entry is appended */

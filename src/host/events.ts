@@ -20,6 +20,8 @@ export type EventBody =
   | { readonly type: "progress"; readonly value: JsonValue; readonly dropped?: number }
   | { readonly type: "denied"; readonly denial: Denial }
   | { readonly type: "judged"; readonly verdict: string; readonly effects: number }
+  /** what the tool's action stands for came about: told once its effects are committed, and never before */
+  | { readonly type: "fired"; readonly events: readonly string[] }
   | { readonly type: "held"; readonly id: string; readonly expires: string }
   | {
       readonly type: "settled"

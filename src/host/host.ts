@@ -245,9 +245,16 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
 
   const decide = async (id: string, answer: "approve" | "deny", options: DecideOptions = {}): Promise<Envelope> => {
     if (answer !== "approve" && answer !== "deny") throw new TypeError("decide takes `approve` or `deny`")
-    const { caller, signal } = readOptions("decide", "decide", options)
+    const { caller, signal, reason } = readOptions("decide", "decide", options)
+    const why = reason?.toWellFormed().slice(0, hostLimits.reasonChars.value)
     const cancel = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal])
-    return open(() => turn.pass(() => held.decide(String(id), answer, caller, cancel), cancel))
+    const asked = {
+      id: String(id),
+      decision: answer,
+      caller,
+      ...(why === undefined || why === "" ? {} : { reason: why }),
+    }
+    return open(() => turn.pass(() => held.decide(asked, cancel), cancel))
   }
 
   const reload = createReload({

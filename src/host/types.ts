@@ -177,6 +177,8 @@ export interface HeldApprovalDetail extends HeldApproval {
 }
 export interface DecideOptions extends ListOptions {
   readonly signal?: AbortSignal
+  /** why, in words, for the decision's receipt */
+  readonly reason?: string
 }
 
 /** One effect as a person reads it. */

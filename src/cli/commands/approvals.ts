@@ -18,6 +18,7 @@ import { showEnvelope } from "./call.ts"
 
 export interface ApprovalFlags extends HostFlags {
   readonly json?: boolean
+  readonly reason?: string
 }
 
 const asJson = (flags: ApprovalFlags, terminal: Terminal): boolean => flags.json === true || !terminal.isInteractive
@@ -77,7 +78,9 @@ export const decide = async (
     { ...flags, warm: answer === "approve" },
     terminal,
     async (caisson) => {
-      const envelope = await terminal.during(caisson.decide(id, answer, { signal: interrupt.signal }), id)
+      const { reason } = flags
+      const told = { signal: interrupt.signal, ...(reason === undefined ? {} : { reason }) }
+      const envelope = await terminal.during(caisson.decide(id, answer, told), id)
       showEnvelope(envelope, flags, terminal)
       // What was asked for came about.
       return !envelope.ok && answer === "deny" && envelope.error.code === "approval_denied" ? exit.ok : exitOf(envelope)

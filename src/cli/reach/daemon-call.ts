@@ -130,10 +130,10 @@ export const decided = async (
   client: Client,
   id: string,
   decision: "approve" | "deny",
-  who: Who = {},
+  more: Who & { readonly reason?: string } = {},
 ): Promise<Envelope> => {
   try {
-    return (await client.approvals.decide(id, decision, who)) as Envelope
+    return (await client.approvals.decide(id, decision, more)) as Envelope
   } catch (error) {
     if (error instanceof ProblemError) return refusedEnvelope(error)
     if (error instanceof Unreachable) return lostEnvelope(error, error.why === "absent" ? undefined : id)

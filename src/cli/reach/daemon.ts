@@ -76,7 +76,7 @@ export const ofDaemon = (client: Client): Caisson => ({
     if (found.error.code === "not_found") return undefined
     throw Object.assign(new Error(found.error.message), { fix: found.error.hint })
   },
-  decide: (id, answer) => decided(client, id, answer),
+  decide: (id, answer, { reason }) => decided(client, id, answer, reason === undefined ? {} : { reason }),
   tokens: {
     issue: ({ caller: _self, workspaces = [], ...options } = {}) => {
       const folders = workspaces === "any" ? workspaces : workspaces.map((folder) => resolve(folder))

@@ -105,14 +105,20 @@ export const approvalRoutes = ({ app, host, callerOf, changes }: Routes): void =
         summary: "Commit exactly what was held, or throw it away",
         tags: ["approvals"],
         params: idParams,
-        body: closed({ decision: { enum: ["approve", "deny"] } }, ["decision"]),
+        body: closed(
+          {
+            decision: { enum: ["approve", "deny"] },
+            reason: { type: "string", maxLength: 500, description: "why, for the receipt of the decision" },
+          },
+          ["decision"],
+        ),
         response: envelopes("what became of the call"),
       },
     },
     async (request, reply) => {
-      const { decision } = request.body as { decision: "approve" | "deny" }
+      const { decision, ...more } = request.body as { decision: "approve" | "deny"; reason?: string }
       const { id } = request.params as { id: string }
-      const told = await decideAsOthers({ host, changes }, id, decision, { caller: callerOf(request) })
+      const told = await decideAsOthers({ host, changes }, id, decision, { ...more, caller: callerOf(request) })
       const none = noCallError(told)
       if (none !== undefined) return reply.type(problemType).code(statusOfEnvelope(told)).send(problemOf(none))
       // A no that was taken is no failure of the request.

@@ -13,6 +13,7 @@ import { callErrorOf, type Failure, type Success } from "../failure.ts"
 import type { AuditLog } from "../receipts/log.ts"
 import { openCall } from "../receipts/open-calls.ts"
 import { type Committed, receiptOf, receiptRows, type ReceiptRows, whoseCall } from "./receipt.ts"
+import { keepSchemas } from "../receipts/schemas.ts"
 import { whatRan } from "../receipts/what-ran.ts"
 import type { CallError, Envelope, ReportedEffect } from "../types.ts"
 import { mutatesOutside } from "../access/decide.ts"
@@ -296,6 +297,13 @@ const committedOf = (effects: readonly ReportedEffect[]): Committed => {
   return kept.length === effects.length ? "all" : new Set(kept.map((effect) => effect.path.toWellFormed()))
 }
 
+/** What its action stands for, of a call that committed all that it did. */
+const firedBy = (progress: Progress): readonly string[] | undefined => {
+  if (!("tool" in progress) || progress.plan) return undefined
+  const { firesEvents = [] } = progress.action ?? {}
+  return firesEvents.length === 0 ? undefined : firesEvents
+}
+
 const approvalOf = (held: JsonObject | undefined): Pick<Extract<Envelope, { ok: false }>, "approval"> => {
   const { id, expires } = held ?? {}
   if (typeof id !== "string" || typeof expires !== "string") return {}
@@ -307,6 +315,8 @@ const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Pr
   const error = end.ok ? undefined : callErrorOf(end)
   const base = { call: progress.call, ...driverOf(progress), effects, denied: tellDenials(denied) }
   try {
+    const fired = end.ok ? firedBy(progress) : undefined
+    const schemas = "tool" in progress ? keepSchemas(core.data, progress.tool) : undefined
     const rows = trail.rows ?? (await receiptRows(progress, effects, denied, await trail.ran))
     const event = await log.append(
       receiptOf({
@@ -319,9 +329,12 @@ const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Pr
         ...(end.ok || end.evidence === undefined ? {} : { evidence: end.evidence }),
         ...(trail.held === undefined ? {} : { held: trail.held }),
         ...(backend === undefined ? {} : { backend }),
+        ...(schemas === undefined ? {} : { schemas }),
+        ...(fired === undefined ? {} : { fired }),
       }),
     )
     const receipt = `sha256:${event?.hash ?? ""}`
+    if (fired !== undefined) progress.tell({ type: "fired", events: fired })
     if (!end.ok) return { ok: false, error: error as CallError, ...base, receipt, ...approvalOf(trail.held) }
     return {
       ok: true,

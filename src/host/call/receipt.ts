@@ -37,6 +37,10 @@ interface CallEnd {
   /** milliseconds a step */
   readonly timings: Readonly<Record<string, number>>
   readonly backend?: string
+  /** what the action of a call that did what it was asked for stands for */
+  readonly fired?: readonly string[]
+  /** digests of the contract's schemas, where they are kept */
+  readonly schemas?: JsonObject
   readonly config: OperatorConfig
 }
 
@@ -349,6 +353,7 @@ const fullReceipt = (end: CallEnd): EventDraft => {
     ...callerFacts(progress),
     ...(end.evidence === undefined ? {} : { not_told: small(end.evidence) }),
     ...admittedFacts(progress),
+    ...(end.schemas === undefined ? {} : { schemas: end.schemas }),
     ...approval,
     ...routedFacts(progress, rows.ran),
     ...(has<SignedIn>(progress, "authState") ? { auth_state: progress.authState } : {}),
@@ -359,6 +364,7 @@ const fullReceipt = (end: CallEnd): EventDraft => {
     ...fileFacts(rows.files),
     ...homeFacts(rows.home, wasLoggedOut(progress)),
     ...effectFacts(rows.effects, committed),
+    ...(end.fired === undefined ? {} : { fired: small([...end.fired]) }),
     ...denialFacts(rows.denied),
     ...reachedFacts(rows.reached),
     host_policy: { undeclared_write: config.undeclaredWrite, undeclared_egress: config.undeclaredEgress },

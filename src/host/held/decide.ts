@@ -180,6 +180,8 @@ interface Asked {
   readonly id: string
   readonly decision: Answer
   readonly caller: Caller
+  /** why, for the receipt */
+  readonly reason?: string
 }
 /**
  * Refused, with evidence of who was. A call that is not told of and one that is not there leave the same, so that neither
@@ -203,9 +205,7 @@ const refuse = async (
 
 const decideLocked = async (
   context: HeldContext,
-  id: string,
-  decision: Answer,
-  caller: Caller,
+  { id, decision, caller, reason }: Asked,
   cancel: AbortSignal,
 ): Promise<Envelope> => {
   const store = await context.store()
@@ -230,7 +230,12 @@ const decideLocked = async (
         )
   const error = ended.failure === undefined ? undefined : callErrorOf(ended.failure)
   const { committed, final } = ended
-  const settled = await endClaim(context, held, claim, { committed, final, ...(error === undefined ? {} : { error }) })
+  const settled = await endClaim(context, held, claim, {
+    committed,
+    final,
+    ...(error === undefined ? {} : { error }),
+    ...(reason === undefined ? {} : { reason }),
+  })
   const base = {
     call: id,
     driver: factsOf(held).driver,
@@ -243,25 +248,17 @@ const decideLocked = async (
   return { ok: true, value: answer.value, ...base, ...(answer.notes.length > 0 ? { notes: answer.notes } : {}) }
 }
 
-export const decide = async (
-  context: HeldContext,
-  id: string,
-  decision: Answer,
-  caller: Caller,
-  cancel: AbortSignal,
-): Promise<Envelope> => {
+export const decide = async (context: HeldContext, asked: Asked, cancel: AbortSignal): Promise<Envelope> => {
+  const { id, decision, caller } = asked
   if (!isCallId(id)) return envelopeOf(undefined, id, noSuchCall(id))
   try {
-    const asked = { id, decision, caller }
     const found = await (await context.store()).held(id)
     if (found === undefined || !maySee(caller, found)) return await refuse(context, asked, undefined, noSuchCall(id))
     // Before the lock is taken: who may not decide is in nobody's way who does.
     const barred = mayDecide(context.core, caller, factsOf(found), decision === "approve")
     if (barred !== undefined) return await refuse(context, asked, found, barred)
     using lock = lockHeld(context.core.data, id)
-    return lock === undefined
-      ? await refuse(context, asked, found, busy)
-      : await decideLocked(context, id, decision, caller, cancel)
+    return lock === undefined ? await refuse(context, asked, found, busy) : await decideLocked(context, asked, cancel)
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error
     const again = error.kind === "busy" || error.kind === "unreachable" || error.kind === "full"

@@ -16,6 +16,8 @@ export interface HeldFacts {
   readonly folder: FolderIdentity
   readonly effects: number
   readonly approval: "auto" | "on-mutate" | "always"
+  /** what its action stands for, once it is committed */
+  readonly fires?: readonly string[]
   /** does a rule of the operator's say whose yes counts */
   readonly ruled: boolean
   /** digests of the layer's description and of what the call answered */
@@ -48,6 +50,8 @@ const areWhole = (facts: JsonObject): boolean =>
   areTexts(facts["tool"], ["id", "version", "digest"]) &&
   areTexts(facts["folder"], ["path", "dev", "ino", "birthNs"]) &&
   Array.isArray(facts["roles"]) &&
+  (facts["fires"] === undefined ||
+    (Array.isArray(facts["fires"]) && facts["fires"].every((event) => typeof event === "string"))) &&
   typeof facts["effects"] === "number"
 
 /** Can nobody say any more what was held? Then it cannot be approved, only thrown away. */

@@ -80,8 +80,8 @@ export class HeldCalls implements Holder, AsyncDisposable {
       (await import("../../sandbox/layers/settling/settling.ts")).settle({ do: "look-held", held, bounds: lookBounds })
     return showHeld(await this.#open(), this.#context.core.data, caller, id, look)
   }
-  decide(id: string, answer: Answer, caller: Caller, cancel: AbortSignal): Promise<Envelope> {
-    return decide(this.#context, id, answer, caller, cancel)
+  decide(asked: Parameters<typeof decide>[1], cancel: AbortSignal): Promise<Envelope> {
+    return decide(this.#context, asked, cancel)
   }
   async [Symbol.asyncDispose](): Promise<void> {
     clearTimeout(this.#next)

@@ -49,6 +49,7 @@ const keep = async (context: HeldContext, judged: Judged, answer: Success, folde
     folder: workspace.identity,
     effects: effects.length,
     approval: approval.class,
+    ...(action === undefined || action.firesEvents.length === 0 ? {} : { fires: action.firesEvents }),
     ruled: isRuled(accessPolicyOf(core.registry, core.config), { tool, ...(action === undefined ? {} : { action }) }),
     layer: kept.layer.digest,
     answer: written.digest,

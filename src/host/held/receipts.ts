@@ -35,11 +35,13 @@ export interface DecisionEnd {
   readonly final: boolean
   /** written by another host than the one that was deciding */
   readonly crashed?: boolean
+  /** why, in the words of who decided */
+  readonly reason?: string
 }
 
 export const decisionDraft = (held: HeldCall, claim: Claim, end: DecisionEnd): EventDraft => {
   const facts = factsOf(held)
-  const { error, committed, final, crashed } = end
+  const { error, committed, final, crashed, reason } = end
   const commit = error?.details["commit"]
   return {
     actor: { id: claim.by, role: claim.decision === "expire" ? "host" : "approver" },
@@ -58,11 +60,13 @@ export const decisionDraft = (held: HeldCall, claim: Claim, end: DecisionEnd): E
         number: claim.number,
         answer: claim.decision,
         final,
+        ...(reason === undefined ? {} : { reason }),
         ...(held.receipt === undefined ? {} : { held_receipt: held.receipt }),
       },
       held: heldRecord(held, facts.layer),
       effects_total: facts.effects,
       effects_committed: committed,
+      ...(committed && error === undefined && facts.fires !== undefined ? { fired: [...facts.fires] } : {}),
     },
   }
 }

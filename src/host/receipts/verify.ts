@@ -6,6 +6,7 @@
  * a line that records found damage counts as bad. An absent chain is a finding. Works from the files alone, also where
  * none of them may be written; where the private key is at hand too, the head must be signed with a key that was
  * published next to it; where the verifier brings keys, with one of those.
+ * The schemas that entries name lie beside the log, as their digests say.
  * Does not: change, make or lock for writing anything.
  */
 import { existsSync, statSync } from "node:fs"
@@ -16,6 +17,7 @@ import { type AuditEvent, GENESIS, hashOfEvent, parseEvent } from "./event.ts"
 import { type HeadRead, readHead } from "./head.ts"
 import { localKey, type PublishedKey, readPublishedKeys } from "./keys.ts"
 import { linesOf } from "./lines.ts"
+import { schemasIn } from "./schemas.ts"
 import { lookBetweenAppends } from "./lock.ts"
 
 export type ChainCode =
@@ -24,6 +26,7 @@ export type ChainCode =
   | "chain.tampered"
   | "chain.seq_gap"
   | "schema.invalid"
+  | "schema.missing"
   | "signature.invalid"
 export type ChainVerdict =
   | { readonly ok: true; readonly entries: number; readonly head: string; readonly notes: readonly string[] }
@@ -75,6 +78,13 @@ const checkLine = (text: string, number: number, previous: AuditEvent | undefine
       `the host found the log damaged when it wrote this line: ${JSON.stringify(damage)}`,
     )
   return event
+}
+
+/** A schema that an entry names must be there, and be what its digest says. */
+const missingSchema = ({ metadata }: AuditEvent, there: ReadonlySet<string>): string | undefined => {
+  const named = metadata?.["schemas"]
+  if (typeof named !== "object" || named === null || Array.isArray(named)) return undefined
+  return Object.values(named).find((digest): digest is string => typeof digest === "string" && !there.has(digest))
 }
 
 interface End {
@@ -171,6 +181,8 @@ export const verifyChain = async (data: string, elsewhere: KnownElsewhere = {}):
   let last: AuditEvent | undefined
   let torn = false
   let met = wanted === undefined
+  let schemas: ReadonlySet<string> | undefined
+  let lost: ChainVerdict | undefined
   for (const line of linesOf(auditLogFile(data), size)) {
     if (!line.terminated) {
       torn = true
@@ -178,6 +190,15 @@ export const verifyChain = async (data: string, elsewhere: KnownElsewhere = {}):
     }
     const checked = checkLine(line.text, line.number, last)
     if ("ok" in checked) return checked
+    const schema = missingSchema(checked, (schemas ??= schemasIn(data)))
+    lost ??=
+      schema === undefined
+        ? undefined
+        : bad(
+            line.number,
+            "schema.missing",
+            `the entry names the schema ${schema}, which is not in \`audit/schemas\`, or was changed`,
+          )
     last = checked
     lines = line.number
     met ||= checked.hash === wanted
@@ -185,7 +206,8 @@ export const verifyChain = async (data: string, elsewhere: KnownElsewhere = {}):
     if (checked.seq === anchored) hashAtAnchor = checked.hash
   }
   const verdict = checkHead(data, seen, { lines, last, hashAtHead, hashAtAnchor, torn }, elsewhere.keys !== undefined)
-  if (!verdict.ok || met) return verdict
+  if (!verdict.ok) return verdict
+  if (met) return lost ?? verdict
   return bad(lines + 1, "chain.broken", `the chain does not hold the entry sha256:${wanted}: it was replaced or cut`)
 }
 
