@@ -23,7 +23,7 @@ import { refusedDraft } from "./receipts.ts"
 import { endClaim } from "./settle-held.ts"
 import { makeWhole, receiptHolding, resume } from "./tend.ts"
 
-export type Answer = "approve" | "deny"
+type Answer = "approve" | "deny"
 
 const fail = (
   code: Failure["code"],
