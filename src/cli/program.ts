@@ -40,6 +40,7 @@ const addCalls = (program: Command, terminal: Terminal, finish: Finish): void =>
   callFlags(program.command("call <tool>").description(commands.call))
     .option("--plan", options.plan)
     .option("--yes", options.yes)
+    .option("--observe", options.observe)
     .addOption(new Option("--wait [seconds]", options.wait).preset("600").argParser(secondsOf))
     .addOption(json())
     .action(async (tool: string, flags) =>
@@ -66,6 +67,7 @@ const addRun = (program: Command, terminal: Terminal, finish: Finish): void => {
     .option("--timeout <seconds>", options.timeout, secondsOf)
     .addOption(new Option("--plan", options.plan).conflicts("yes"))
     .option("--yes", options.runYes)
+    .option("--no-observe", options.noObserve)
     .addOption(backend())
     .addOption(new Option("--json", options.runJson))
     .action(async (command: string[], flags) =>

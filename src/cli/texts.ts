@@ -55,6 +55,8 @@ export const options = {
   exec: "a program that it may start (repeatable; default: none but its own)",
   secret: "a secret of the vault that it is given as a variable (repeatable)",
   timeout: "how many seconds it may take (default: a day)",
+  observe: "record what it asks for: files, programs, hosts (`access` of the envelope)",
+  noObserve: "do not record what it asks for: files and programs that it is refused are then not named",
   runJson: "the envelope alone on stdout, with what the command printed in it",
   runYes: "commit what it changed without asking; a command that fails commits nothing",
   input: "the tool's input: JSON, @FILE, or - for stdin (default: {})",

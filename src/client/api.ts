@@ -8,7 +8,7 @@ export type Envelope = {
   readonly ok: boolean
   /** ULID */
   readonly call: string
-  /** id@major; absent when no driver was chosen */
+  /** id@major (`caisson:run@1`: a command of `run`); absent when no driver was chosen */
   readonly driver?: string
   readonly effects: readonly {
     readonly kind:
@@ -49,6 +49,43 @@ export type Envelope = {
   }[]
   readonly receipt: string
   readonly notes?: readonly string[]
+  /** of a call that was observed: what it asked for, and what became of it */
+  readonly access?: {
+    readonly means: "seccomp" | "none"
+    readonly reads: readonly {
+      readonly path: string
+      readonly where: "workspace" | "home" | "scratch" | "system" | "outside"
+      readonly verdict: "allowed" | "denied" | "absent" | "discarded"
+      readonly reason?: string
+      readonly folder?: true
+      readonly count: number
+      readonly bytes?: number
+    }[]
+    readonly writes: readonly {
+      readonly path: string
+      readonly where: "workspace" | "home" | "scratch" | "system" | "outside"
+      readonly verdict: "allowed" | "denied" | "absent" | "discarded"
+      readonly reason?: string
+      readonly folder?: true
+      readonly count: number
+      readonly bytes?: number
+    }[]
+    readonly programs: readonly {
+      readonly name: string
+      readonly path: string
+      readonly verdict: "allowed" | "denied" | "absent" | "discarded"
+      readonly reason?: string
+      readonly count: number
+    }[]
+    readonly hosts: readonly {
+      readonly target: string
+      readonly verdict: "allowed" | "denied"
+      readonly reason?: string
+      readonly count: number
+    }[]
+    readonly seen: number
+    readonly lost: number
+  }
 } & (
   | {
       readonly ok?: true
@@ -106,6 +143,8 @@ export interface Operations {
         /** run, show the effects, commit nothing */
         readonly plan?: boolean
         readonly driver?: string
+        /** record what it asks for: files, programs, hosts (`access` of the envelope) */
+        readonly observe?: boolean
       }
     }
     readonly answer: Envelope | { readonly call: string; readonly state: "running" }
@@ -145,7 +184,7 @@ export interface Operations {
     readonly request: { readonly params: { readonly id: string } }
     readonly answer: { readonly call: string; readonly state: "running" }
   }
-  /** What a held call or a plan would change, with what files hold before and after */
+  /** What a held call or a plan would change, or a call made lately changed, with what files hold before and after */
   readonly callDiff: {
     readonly request: { readonly params: { readonly id: string } }
     readonly answer: {
@@ -343,6 +382,8 @@ export interface Operations {
         /** run, show the effects, commit nothing */
         readonly plan?: boolean
         readonly driver?: string
+        /** record what it asks for: files, programs, hosts (`access` of the envelope) */
+        readonly observe?: boolean
       }
     }
     readonly answer: {

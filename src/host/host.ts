@@ -227,7 +227,8 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
       const streams = { ...(attachment === undefined ? {} : { attachment }), ...(stdin === undefined ? {} : { stdin }) }
       const made = makeRun(now, asked, options.caller, streams)
       const refused = made.refused === undefined ? {} : { refused: made.refused }
-      const requested = { ...requestOf(made.request, options), ...refused }
+      const observed = asked.observe === undefined ? { observe: "where-possible" as const } : {}
+      const requested = { ...requestOf(made.request, options), ...refused, ...observed }
       const told = { holder: held, ...(observe === undefined ? {} : { observe }) }
       return forRun(await perform(made.core, log, requested, told))
     }

@@ -14,6 +14,7 @@ import type { ControlReport, Denial, SandboxBackend, SandboxProfile } from "../s
 import type { Effect } from "../sandbox/effects/types.ts"
 import type { Caller } from "./access/caller.ts"
 import type { BuiltinFunction } from "./builtin-function.ts"
+import type { AccessRecord } from "./access-record/types.ts"
 import type { Attachment } from "./attachment.ts"
 import type { CallEvent } from "./events.ts"
 import type { CallError } from "./failure.ts"
@@ -56,6 +57,8 @@ export interface CallRequest {
   readonly driver?: string
   /** run, show the effects, commit nothing */
   readonly plan?: boolean
+  /** record what it asks for: files, programs, hosts (`access` of the envelope); refused where the backend cannot */
+  readonly observe?: boolean
 }
 
 /** Any command, without a manifest: what it may do is what is named here, and nothing else. */
@@ -77,6 +80,8 @@ export interface RunRequest {
   readonly plan?: boolean
   /** default: a day */
   readonly timeoutMs?: number
+  /** record what it asks for; default: yes, where the backend can */
+  readonly observe?: boolean
 }
 export interface RunOptions
   extends Pick<CallOptions, "caller" | "signal" | "approved" | "approve" | "onEvent" | "onChanges"> {
@@ -204,6 +209,8 @@ interface EnvelopeBase {
   readonly effects: readonly ReportedEffect[]
   readonly denied: readonly ReportedDenial[]
   readonly receipt: string
+  /** of a call that was observed, once it ran */
+  readonly access?: AccessRecord
 }
 export type Envelope =
   | (EnvelopeBase & {

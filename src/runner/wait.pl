@@ -5,9 +5,10 @@
 # two descriptors are closed by then, and its folder is left, which the workspace covers meanwhile. That the program runs is told by the end of the door: it closes on exec.
 # Assumes: namespaces, mounts, capabilities and the system-call filter are in force already, and the masks over /proc
 # before the job comes; perl needs no module.
-# Arguments: the descriptors of the door and of the interpreter, and the numbers of the system calls setsid and
-# prlimit64 on this machine.
-my ($door, $own, $setsid, $prlimit) = map { $_ + 0 } @ARGV;
+# A job that is observed has a filter: its listener is told at the door, and nothing goes on before the host has taken it.
+# Arguments: the descriptors of the door and of the interpreter, and the numbers of the system calls setsid, prlimit64 and
+# seccomp on this machine.
+my ($door, $own, $setsid, $prlimit, $seccomp) = map { $_ + 0 } @ARGV;
 my ($F_SETFD, $FD_CLOEXEC, $TIOCSCTTY) = (2, 1, 0x540e);
 
 open(DOOR, "+<&=", $door) && fcntl(DOOR, $F_SETFD, $FD_CLOEXEC) or exit 125;
@@ -45,6 +46,12 @@ chdir($folder) or bail("folder");
 for my $limit (@limits) {
   my ($resource, @values) = unpack("VQ<Q<", $limit);
   syscall($prlimit, 0, $resource, pack("QQ", @values), 0) == 0 or bail("limit");
+}
+if (length $filter) {
+  my $listener = syscall($seccomp, 1, 8, pack("S x6 P", length($filter) / 8, $filter));
+  $listener >= 0 or bail("observe");
+  syswrite DOOR, "O $listener\n";
+  take(1);
 }
 exec { $program } @argv;
 syswrite DOOR, "X " . ($! + 0) . "\n";

@@ -26,6 +26,7 @@ import type {
   ImageQuestion,
   HomeAfter,
   Job,
+  Observed,
   SandboxShape,
   Unavailable,
 } from "./terms.ts"
@@ -98,6 +99,8 @@ export interface ExitedSandbox extends AsyncDisposable {
   readonly ok: true
   readonly ending: Ending
   readonly denied: readonly Denial[]
+  /** of a job that asked for it */
+  readonly observed?: Observed
   readonly usage: { readonly wallMs: number; readonly cpuMs?: number; readonly peakMemoryBytes?: number }
   readonly writes: WriteSet
   /** files handed to the program and taken from it; absent where there are none, or nobody saw its processes end */

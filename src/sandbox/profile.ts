@@ -26,6 +26,7 @@ export interface RunOfProfile extends Pick<Job, "argv" | "workspace"> {
   /** beside the profile's own: path inside → content */
   readonly files?: Job["files"]
   readonly stdio?: Stdio
+  readonly observe?: true
   /** of a profile whose home is in memory: what it holds */
   readonly home?: HomeContent
 }
@@ -43,7 +44,7 @@ export const homeFolderOf = ({ home }: Pick<Job, "home">): string | undefined =>
 
 export const jobOf = (
   profile: SandboxProfile,
-  { argv, workspace, wallMs = profile.limits.wallMs, files, stdio, home }: RunOfProfile,
+  { argv, workspace, wallMs = profile.limits.wallMs, files, stdio, home, observe }: RunOfProfile,
 ): Job => {
   const { cpuMs, diskBytes } = profile.limits
   return {
@@ -57,6 +58,7 @@ export const jobOf = (
     ...(profile.exchange === undefined ? {} : { exchange: profile.exchange }),
     ...(profile.startsScratch === true ? { startsScratch: true as const } : {}),
     ...(profile.startsIn === undefined ? {} : { startsIn: profile.startsIn }),
+    ...(observe === undefined ? {} : { observe }),
     limits: { wallMs, diskBytes, ...(cpuMs === undefined ? {} : { cpuMs }) },
     stdio: stdio ?? (profile.tty ? unseen : { kind: "pipes" }),
   }

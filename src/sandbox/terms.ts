@@ -159,9 +159,12 @@ export interface Job {
   /** see `SandboxProfile` */
   readonly startsScratch?: true
   readonly startsIn?: string
+  /** tell what it asked the kernel for (`Observed`); a backend that cannot refuses it */
+  readonly observe?: true
   readonly stdio: Stdio
 }
 
+export type { Observed, ObservedPath } from "./observe/observed.ts"
 export type { Exchange, Exchanged, StagedInput, TakenOutput } from "./exchange.ts"
 
 export interface Denial {

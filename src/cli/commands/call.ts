@@ -26,6 +26,7 @@ export interface CallFlags extends HostFlags {
   readonly context?: string
   readonly plan?: boolean
   readonly yes?: boolean
+  readonly observe?: boolean
   /** seconds; absent: it does not wait */
   readonly wait?: number
   readonly json?: boolean
@@ -47,6 +48,7 @@ export const requestFrom = async (
     ...(context.ok && context.value !== undefined ? { context: context.value } : {}),
     ...(flags.driver === undefined ? {} : { driver: flags.driver }),
     ...(flags.plan === true ? { plan: true } : {}),
+    ...(flags.observe === true ? { observe: true } : {}),
   }
   const options: WhyOptions = {
     caller: processCaller(flags.user),

@@ -28,6 +28,8 @@ export interface RunFlags extends Pick<HostFlags, "backend"> {
   readonly plan?: boolean
   readonly yes?: boolean
   readonly json?: boolean
+  /** false: `--no-observe` */
+  readonly observe?: boolean
 }
 
 const requestFrom = (command: readonly string[], flags: RunFlags): RunRequest => ({
@@ -40,6 +42,7 @@ const requestFrom = (command: readonly string[], flags: RunFlags): RunRequest =>
   ...(flags.secret === undefined ? {} : { secrets: flags.secret }),
   ...(flags.timeout === undefined ? {} : { timeoutMs: flags.timeout * 1000 }),
   ...(flags.plan === true ? { plan: true } : {}),
+  ...(flags.observe === false ? { observe: false } : {}),
 })
 
 const SIGNALS: Readonly<Record<string, number>> = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGILL: 4, SIGABRT: 6, SIGBUS: 7 }

@@ -107,6 +107,10 @@ export const callBody = closed(
     context: object,
     plan: { type: "boolean", description: "run, show the effects, commit nothing" },
     driver: { type: "string", minLength: 1, maxLength: 4096 },
+    observe: {
+      type: "boolean",
+      description: "record what it asks for: files, programs, hosts (`access` of the envelope)",
+    },
   },
   ["tool"],
 )

@@ -248,7 +248,8 @@ export const callRoutes = ({ app, host, calls, streams, empty, callerOf }: Route
     {
       schema: {
         operationId: "callDiff",
-        summary: "What a held call or a plan would change, with what files hold before and after",
+        summary:
+          "What a held call or a plan would change, or a call made lately changed, with what files hold before and after",
         tags: ["calls"],
         params: idParams,
         response: {
@@ -267,7 +268,7 @@ export const callRoutes = ({ app, host, calls, streams, empty, callerOf }: Route
       if ((await host.recorded(id, { caller })) === undefined) throw noSuchCall()
       throw refuse(
         "not_found",
-        "this call is neither held nor a plan made lately",
+        "this call is neither held nor made lately, or it changed nothing",
         "GET the call: its effects are listed there",
       )
     },

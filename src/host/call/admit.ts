@@ -35,6 +35,7 @@ const KEYS: Readonly<Record<keyof CallRequest, true>> = {
   context: true,
   driver: true,
   plan: true,
+  observe: true,
 }
 const HOST_KEYS = ["pinnedProvider", "regionConstraint"] as const
 
@@ -138,6 +139,8 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
     )
   if (request.plan !== undefined && typeof request.plan !== "boolean")
     return refuse("input_invalid", "`plan` is not true or false", { field: "plan" }, "pass true or false")
+  if (request.observe !== undefined && typeof request.observe !== "boolean")
+    return refuse("input_invalid", "`observe` is not true or false", { field: "observe" }, "pass true or false")
   if (requested.refused !== undefined) return requested.refused
   if (requested.unreadable !== undefined)
     return refuse("input_invalid", requested.unreadable, {}, "pass a JSON object, @FILE, or - for stdin")
@@ -202,6 +205,7 @@ export const admit = (core: HostCore, requested: Requested, anyInput = false): S
     ok: true,
     value: {
       ...requested,
+      ...(request.observe === true ? { observe: "required" as const } : {}),
       tool,
       ...(action === undefined ? {} : { action }),
       input: deepFreeze(input),

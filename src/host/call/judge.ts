@@ -20,6 +20,7 @@ import { classified } from "./judging/told.ts"
 import { notInvited } from "./judging/second-run.ts"
 
 const SHOWN = 20
+const NOT_STARTED: ReadonlySet<string> = new Set(["not_listed", "not_startable"])
 
 /** A rename touches two paths, and either may be the undeclared one. */
 const named = ({ from, path }: ReportedEffect): string => (from === undefined ? path : `${from} → ${path}`)
@@ -54,7 +55,8 @@ const violation = (
   // What a tool asked for on its own commits nothing to the workspace, whatever the operator lets calls of people do.
   const write = writeViolation(effects, core.config.undeclaredWrite === "warn" && within === undefined)
   if (write !== undefined) return write
-  const exec = denied.find((denial) => denial.layer === "exec")
+  // A program that was not there to be started was not started: that is told, and the tool goes on.
+  const exec = denied.find(({ layer, reason }) => layer === "exec" && !NOT_STARTED.has(reason))
   if (exec !== undefined)
     return {
       ok: false,

@@ -16,6 +16,7 @@ import { type Committed, receiptOf, receiptRows, type ReceiptRows, whoseCall } f
 import { keepSchemas } from "../receipts/schemas.ts"
 import { whatRan } from "../receipts/what-ran.ts"
 import type { CallError, Envelope, ReportedEffect } from "../types.ts"
+import type { AccessRecord } from "../access-record/types.ts"
 import { mutatesOutside } from "../access/decide.ts"
 import { outOfUse, takeTurn } from "./admission/operation.ts"
 import { admit } from "./admit.ts"
@@ -50,6 +51,7 @@ class Trail {
   /** digests of what runs, under way since it was sealed */
   ran: Promise<JsonObject> | undefined
   denied: readonly Denial[] = []
+  access: AccessRecord | undefined
   backend: string | undefined
   held: JsonObject | undefined
   readonly timings: Record<string, number> = {}
@@ -149,6 +151,7 @@ const serveAndSettle = async (
   if (!judged.ok) return { end: judged }
   trail.effects = judged.value.effects
   trail.denied = judged.value.attempt.denied
+  trail.access = judged.value.attempt.access
   for (const denial of trail.denied) tell({ type: "denied", denial })
   const { verdict } = judged.value
   tell({ type: "judged", verdict: verdict.ok ? "ok" : verdict.code, effects: trail.effects.length })
@@ -313,7 +316,8 @@ const approvalOf = (held: JsonObject | undefined): Pick<Extract<Envelope, { ok: 
 const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Promise<Envelope> => {
   const { progress, effects, denied, timings, backend } = trail
   const error = end.ok ? undefined : callErrorOf(end)
-  const base = { call: progress.call, ...driverOf(progress), effects, denied: tellDenials(denied) }
+  const seen = trail.access === undefined ? {} : { access: trail.access }
+  const base = { call: progress.call, ...driverOf(progress), effects, denied: tellDenials(denied), ...seen }
   try {
     const fired = end.ok ? firedBy(progress) : undefined
     const schemas = "tool" in progress ? keepSchemas(core.data, progress.tool) : undefined

@@ -7,6 +7,7 @@
  * long lists a beginning, a count and a digest; and a receipt that would not fit or cannot be written down gives way to a
  * minimal one. Pure.
  */
+import { accessFacts as recordFacts } from "../access-record/facts.ts"
 import { declaredKind } from "../../manifest/kinds/body.ts"
 import { digestOf, jcs } from "../../manifest/values/digest.ts"
 import { shown } from "../../manifest/values/diagnostics.ts"
@@ -146,6 +147,11 @@ const effectFacts = (found: BoundedRows, committed: Committed): JsonObject => ({
 })
 const reachedFacts = (found: BoundedRows): JsonObject =>
   found.total === 0 ? {} : { reached: [...found.rows], ...rest("reached", found) }
+/** Of a call that was observed. */
+const observedFacts = (progress: Progress): JsonObject => {
+  const access = has<Ran>(progress, "attempt") ? progress.attempt.access : undefined
+  return access === undefined ? {} : { observed: small(recordFacts(access)) }
+}
 const fileFacts = (found: BoundedRows): JsonObject =>
   found.total === 0 ? {} : { files: [...found.rows], ...rest("files", found) }
 const denialFacts = (found: BoundedRows): JsonObject => ({ denied: [...found.rows], ...rest("denied", found) })
@@ -367,6 +373,7 @@ const fullReceipt = (end: CallEnd): EventDraft => {
     ...(end.fired === undefined ? {} : { fired: small([...end.fired]) }),
     ...denialFacts(rows.denied),
     ...reachedFacts(rows.reached),
+    ...observedFacts(progress),
     host_policy: { undeclared_write: config.undeclaredWrite, undeclared_egress: config.undeclaredEgress },
     timings: rounded,
     duration_ms: Math.round(duration * 1000) / 1000,

@@ -9,7 +9,8 @@ import type { Effect } from "../../sandbox/effects/types.ts"
 import type { FolderIdentity, OpenFolder } from "../../sandbox/folder.ts"
 import type { Caller } from "../access/caller.ts"
 import type { Approval } from "../access/decide.ts"
-import type { AccessRecord } from "../access/grants.ts"
+import type { AccessRecord as AccessFacts } from "../access/grants.ts"
+import type { AccessRecord } from "../access-record/types.ts"
 import type { EffectiveTimeout } from "../invoke/retry.ts"
 import type { Failure, Success } from "../failure.ts"
 import type { DriverKindModule, Elicit, KindCommand } from "../drivers/kind.ts"
@@ -54,6 +55,8 @@ export interface Requested {
   readonly signal: AbortSignal
   /** what happens, told to whoever observes the call */
   readonly tell: Tell
+  /** what it asks for is recorded; `where-possible`: where the backend can */
+  readonly observe?: "required" | "where-possible"
   /** it waits for its workspace; absent: it fails where others change that */
   readonly wait?: Waits
   /** how a person can be asked, where one can */
@@ -126,7 +129,7 @@ export interface Admitted extends Requested {
 export interface Authorized extends Admitted {
   readonly approval: Approval
   /** by which policy and grant it is let through */
-  readonly access: AccessRecord
+  readonly access: AccessFacts
 }
 
 type Route = Extract<Resolution, { ok: true }>
@@ -203,6 +206,8 @@ export interface Attempt {
   /** declared hosts that it was let through to */
   readonly reached: readonly Reached[]
   readonly outcome: Success | Failure
+  /** of a call that is observed */
+  readonly access?: AccessRecord
   /** the home that it was handed, where that is kept encrypted */
   readonly home?: OpenedHome
   /** the server still runs; unless it is kept, it ends with the attempt */

@@ -38,6 +38,7 @@ const KEYS: Readonly<Record<keyof RunRequest, true>> = {
   secrets: true,
   plan: true,
   timeoutMs: true,
+  observe: true,
 }
 
 const refuse = (field: string, message: string, hint: string): Failure => ({

@@ -61,12 +61,13 @@ const made = (core: HostCore, request: RunRequest, caller: Caller, options: RunO
 
 export const makeRun = (core: HostCore, request: RunRequest, caller: Caller, options: RunOptions): MadeRun => {
   const run = made(core, request, caller, options)
-  const { command, workspace, plan } = request
+  const { command, workspace, plan, observe } = request
   const asked: CallRequest = {
     tool: RUN,
     input: { command: Array.isArray(command) ? command.map(String) : [] },
     ...(workspace === undefined ? {} : { workspace }),
     ...(plan === undefined ? {} : { plan }),
+    ...(observe === true ? { observe } : {}),
   }
   return "ok" in run ? { request: asked, core, refused: run } : { request: asked, core: run }
 }

@@ -42,6 +42,16 @@ interface PreparedOptions {
   readonly blank: string
 }
 
+const unobserved = ({ observe }: Job): Unavailable | undefined =>
+  observe === true
+    ? {
+        ok: false,
+        control: "observe",
+        message: "what a tool asks the kernel for is not observed in containers",
+        fix: "use the namespace backend, or leave `observe` out",
+      }
+    : undefined
+
 interface Attached {
   readonly layers: OpenLayers
   readonly terminal: Terminal | undefined
@@ -100,7 +110,7 @@ export class Prepared implements PreparedSandbox {
   async start(job: Job, cancel: AbortSignal): Promise<RunningSandbox | Unavailable> {
     if (this.#used) throw new Error("a sandbox runs one job")
     this.#used = true
-    const workspace = unfitJob(job) ?? workspaceOf(job)
+    const workspace = unobserved(job) ?? unfitJob(job) ?? workspaceOf(job)
     if ("ok" in workspace) return this.#refused(workspace)
     let attached: Attached
     try {

@@ -4,7 +4,7 @@
  * Guarantees: the layer is written once or thrown away once. A launcher that died over a write leaves its outcome open,
  * and says so; a layer whose writers were not seen to end is never written.
  */
-import type { CommitResult, Exchanged, ExitedSandbox, HomeAfter } from "../backend.ts"
+import type { CommitResult, Exchanged, ExitedSandbox, HomeAfter, Observed } from "../backend.ts"
 import type { WriteSet } from "../effects/types.ts"
 import type { HoldAnswer, HoldRequest } from "../layers/held.ts"
 import type { LookBounds, Looked } from "../layers/look.ts"
@@ -23,6 +23,7 @@ export class Exited implements ExitedSandbox {
   readonly home?: WriteSet
   readonly homeAfter?: HomeAfter
   readonly exchanged?: Exchanged
+  readonly observed?: Observed
   readonly #launched: Launched
   readonly #sandbox: number
   readonly #usable: boolean
@@ -37,6 +38,7 @@ export class Exited implements ExitedSandbox {
     this.writes = answer.writes ?? NO_WRITES
     if (answer.home !== undefined) this.home = answer.home
     if (answer.homeAfter !== undefined) this.homeAfter = answer.homeAfter
+    if (answer.observed !== undefined) this.observed = answer.observed
     if (answer.exchanged !== undefined) this.exchanged = answer.exchanged
   }
   async keepHome(): Promise<CommitResult> {

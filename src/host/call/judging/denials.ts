@@ -15,6 +15,8 @@ interface Words {
 }
 type Tell = (target: string) => Words
 
+const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1)
+
 const limit =
   (what: string, field: string): Tell =>
   (target) => ({
@@ -27,6 +29,30 @@ const own: Readonly<Record<string, Tell>> = {
   "egress attempts_unnamed": () => ({
     message: "the tool tried to reach more targets than the record holds",
     hint: "declare the hosts that the tool needs in `network.egress`, and find out what the others are",
+  }),
+  "exec not_listed": (target) => ({
+    message: `${nameOf(target)} is not among the programs that may be started, so it was not there to be`,
+    hint: `if the tool needs it, add "${nameOf(target)}" to \`exec.spawn\` of the driver, with \`allow: true\``,
+  }),
+  "exec not_startable": (target) => ({
+    message: `${target} was to be started from where nothing can be, so it was not`,
+    hint: "what a tool can write is never started: run a script with its interpreter",
+  }),
+  "fs not_shown": (target) => ({
+    message: `${target} was to be read, and is not shown to the tool, so nothing of it was`,
+    hint: "what a tool needs of this machine comes through its input, the workspace or a secret",
+  }),
+  "fs hidden": (target) => ({
+    message: `${target} of the workspace was to be read, and is hidden from the tool, so nothing of it was`,
+    hint: `if the tool needs it, add "${target}" to \`fs.read\` of the driver`,
+  }),
+  "fs read_only": (target) => ({
+    message: `${target} was to be changed, and lies where nothing can be, so it is as it was`,
+    hint: "let the tool write to the workspace, and declare the paths",
+  }),
+  "fs own_home": (target) => ({
+    message: `${target} was written in a home that only this call had, and is thrown away; yours is as it was`,
+    hint: "what starts with your shell is not for tools to write",
   }),
   "exec children_forbidden": (target) => ({
     message: `${target} tried to start a child process, which its driver forbids`,
@@ -77,9 +103,19 @@ export const tellDenials = (denied: readonly Denial[]): readonly ReportedDenial[
 export const isOfTheTool = ({ code }: Failure): boolean =>
   code.includes(":") || ["upstream_error", "output_parse_failed", "output_invalid"].includes(code)
 
-/** The denial that most probably made the tool fail: the last one it met on the network, else the last at all. */
-const suspect = (denied: readonly Denial[]): Denial | undefined =>
-  denied.findLast(({ layer }) => layer === "egress") ?? denied.at(-1)
+/** A file that it tried and went on without says little; and what it wrote to its own home it got. */
+const isSuspect = ({ layer, reason }: Denial): boolean =>
+  layer !== "fs" || reason === "hidden" || reason === "read_only"
+
+/**
+ * The denial that most probably made the tool fail: the last one it met on the network, else a program that was not there,
+ * else the last at all.
+ */
+const suspect = (all: readonly Denial[]): Denial | undefined => {
+  const denied = all.filter(isSuspect)
+  const last = (layer: Denial["layer"]): Denial | undefined => denied.findLast((denial) => denial.layer === layer)
+  return last("egress") ?? last("exec") ?? denied.at(-1) ?? all.at(-1)
+}
 
 /** A declared host that could not be reached, where no denial explains the failure. */
 const unreachable = ({ details }: Failure): Words | undefined => {

@@ -8,6 +8,7 @@
 import type { CollectedSandbox, Denial, RunningSandbox } from "../../../sandbox/backend.ts"
 import { collect } from "../../../sandbox/collect.ts"
 import type { CallTool, ConversationCommand, HostedCommand, KindCommand, ProgramCommand } from "../../drivers/kind.ts"
+import { accessOf, deniedPaths } from "../../access-record/record.ts"
 import { tellWithout, withoutSecrets } from "../../secrets/redact.ts"
 import type { HostCore } from "../core.ts"
 import { attached } from "./attached.ts"
@@ -93,7 +94,7 @@ const attemptAs = (
   if (command.run === "hosted") return hosted(core, sealed, command, options)
   // What a plan leaves in a server's memory would be there for calls that are meant; and files are handed over when a
   // program starts, and taken when it is over.
-  const keeps = !sealed.plan && sealed.profile.exchange === undefined
+  const keeps = !sealed.plan && sealed.profile.exchange === undefined && sealed.observe === undefined
   if (command.run === "conversation" && command.keeps !== undefined && keeps)
     return keptAttempt(core, sealed, command, command.keeps, options)
   return sandboxed(core, sealed, command, options)
@@ -146,6 +147,8 @@ const sandboxed = async (
   if (!ran.ok) return ran
   const { exited, outcome } = ran.value
   scope.use(exited)
-  const account = accountOf(outcome, exited.denied, network?.proxy, mergeDenials(earlier, nested.denials()))
-  return { ok: true, value: { exited, ...account, ...(home === undefined ? {} : { home }) } }
+  const seen = [...exited.denied, ...deniedPaths(exited.observed)]
+  const account = accountOf(outcome, seen, network?.proxy, mergeDenials(earlier, nested.denials()))
+  const access = sealed.observe === undefined ? {} : { access: accessOf(exited.observed, account) }
+  return { ok: true, value: { exited, ...account, ...access, ...(home === undefined ? {} : { home }) } }
 }

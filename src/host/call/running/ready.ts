@@ -6,6 +6,7 @@
  * Does not: serve the sandbox's channel, nor start anything.
  */
 import type { Channel, Job, PreparedSandbox } from "../../../sandbox/backend.ts"
+import { canObserve } from "../../../sandbox/observe/can-observe.ts"
 import { jobOf, shapeOf } from "../../../sandbox/profile.ts"
 import type { HostedCommand, KindCommand } from "../../drivers/kind.ts"
 import type { OpenedHome } from "../../homes/sealed-homes.ts"
@@ -35,6 +36,9 @@ const operationEnv = (
   command.run === "conversation" && command.keeps !== undefined
     ? {}
     : { CAISSON_OPERATION_KEY: operationKey(operation, driver.key) }
+
+const isObserved = ({ config }: HostCore, { observe }: Sealed): boolean =>
+  observe === "required" || (observe === "where-possible" && config.backend === "namespace" && canObserve())
 
 export const makeReady = async (
   core: HostCore,
@@ -75,6 +79,7 @@ export const makeReady = async (
     wallMs,
     files,
     ...(stdio === undefined ? {} : { stdio }),
+    ...(isObserved(core, sealed) ? { observe: true as const } : {}),
     ...handed,
   })
   return {

@@ -37,7 +37,7 @@ interface Waiter {
   /** descriptor of its interpreter */
   readonly interpreter: number
   readonly text: string
-  /** numbers of setsid and prlimit64 on this machine */
+  /** numbers of setsid, prlimit64 and seccomp on this machine */
   readonly calls: readonly number[]
 }
 const openWaiter = (): Waiter => {
@@ -48,7 +48,7 @@ const openWaiter = (): Waiter => {
   return {
     interpreter: openSync(interpreterPath, "r"),
     text: lines.filter((line) => !line.startsWith("#")).join("\n"),
-    calls: process.arch === "arm64" ? [157, 261] : [112, 302],
+    calls: process.arch === "arm64" ? [157, 261, 277] : [112, 302, 317],
   }
 }
 

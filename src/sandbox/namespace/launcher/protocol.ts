@@ -15,6 +15,7 @@ import type {
   Glance,
   HomeAfter,
   Job,
+  Observed,
   SandboxShape,
   Unavailable,
 } from "../../backend.ts"
@@ -79,6 +80,7 @@ export interface RunAnswer {
   readonly ending: Ending
   readonly denied: readonly Denial[]
   readonly usage: ExitedSandbox["usage"]
+  readonly observed?: Observed
   /** absent: its processes were not seen to end, and what they wrote is not used */
   readonly writes?: WriteSet
   readonly home?: WriteSet

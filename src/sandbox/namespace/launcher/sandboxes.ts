@@ -35,6 +35,7 @@ import type {
 } from "./protocol.ts"
 import { type OfferedProcess, ParkedProcesses, type ParkedProcessesOptions } from "./parked-processes.ts"
 import { ReadySandboxes } from "./ready-sandboxes.ts"
+import { warmObserver } from "../../observe/observers.ts"
 import { sealedRun } from "./sealed-run.ts"
 import { makeWaitingSandbox, SandboxNotMade, type WaitingSandbox } from "./waiting-sandbox.ts"
 
@@ -176,6 +177,7 @@ export class Sandboxes {
 
   async #run(sandbox: Sandbox, request: RunRequest, started: () => void): Promise<RunAnswer> {
     const { job, terminal } = request
+    if (job.observe === true) warmObserver()
     const { offered, shape, cancel } = sandbox
     const waiting = (sandbox.waiting ??= await this.#make(offered, shape, sandbox.root))
     offered.parkedProcess.closeStreams()
@@ -223,6 +225,7 @@ export class Sandboxes {
       ...(home === undefined ? {} : { home }),
       ...(homeAfter === undefined ? {} : { homeAfter }),
       ...(exchanged === undefined ? {} : { exchanged }),
+      ...(run.observed === undefined ? {} : { observed: run.observed }),
     }
   }
 

@@ -15,6 +15,9 @@ import { TREE } from "../../process/limits.ts"
 import { processesOf } from "../../process/tree.ts"
 import { watchRun } from "../../process/watch-run.ts"
 import type { ProcessEnd } from "./parked-process.ts"
+import { observingFilter } from "../../observe/calls.ts"
+import type { Observed } from "../../observe/observed.ts"
+import { observe } from "../../observe/observers.ts"
 import type { WaitingSandbox } from "./waiting-sandbox.ts"
 
 interface SealedRun {
@@ -23,6 +26,8 @@ interface SealedRun {
   readonly usage: GroupUsage | undefined
   /** every process of the sandbox was seen to be gone */
   readonly settled: boolean
+  /** absent: it was not observed */
+  readonly observed?: Observed
 }
 
 const limit = (resource: number, soft: number, hard = soft): WireLimit => ({
@@ -40,7 +45,7 @@ const limitsOf = (shape: SandboxShape, { limits }: Job, grouped: boolean): WireL
 const wireJob = ({ job, shape }: SealedRunOptions, grouped: boolean): WireJob => ({
   program: job.argv[0] ?? shape.executables.program,
   folder: job.startsIn ?? "/workspace",
-  filter: new Uint8Array(),
+  filter: job.observe === true ? observingFilter() : new Uint8Array(),
   argv: job.argv,
   env: { ...job.env, PWD: job.startsIn ?? "/workspace" },
   limits: limitsOf(shape, job, grouped),
@@ -76,6 +81,7 @@ export const sealedRun = async (options: SealedRunOptions): Promise<SealedRun> =
   }
   const began = process.hrtime.bigint()
   sandbox.give(wireJob(options, grouped))
+  const observation = job.observe === true ? observed(options, stop) : undefined
   const watch = watchRun({
     limits: job.limits,
     ...(grouped ? { cpuMs: () => parkedProcess.group?.cpuMs() } : {}),
@@ -97,10 +103,34 @@ export const sealedRun = async (options: SealedRunOptions): Promise<SealedRun> =
     const became = await sandbox.became
     const cpuMs = usage?.cpuMs ?? tree.cpuMs
     const ending = stopped ?? endingOf({ exit, sandbox, became, usage, cpuMs, shape, job, disk })
-    return { ending, wallMs, usage, settled: true }
+    const seen = await observation
+    return { ending, wallMs, usage, settled: true, ...(seen === undefined ? {} : { observed: seen }) }
   } finally {
     clearTimeout(patience)
     watch.end()
+  }
+}
+
+/** A thread listens before the program is there; what cannot be listened to is not started. */
+const observed = async (
+  { sandbox, job }: SealedRunOptions,
+  stop: (ending: Ending) => void,
+): Promise<Observed | undefined> => {
+  try {
+    const number = await sandbox.listener
+    if (number === undefined) return undefined
+    const { parkedProcess } = sandbox.offered
+    const watched = {
+      workspace: typeof job.workspace === "string" ? job.workspace : job.workspace.path,
+      startsScratch: job.startsScratch === true,
+    }
+    const observation = observe(processesOf(parkedProcess), number, watched)
+    await observation.watching
+    sandbox.goOn()
+    return await observation.observed
+  } catch (error) {
+    stop({ by: "infrastructure", message: `it could not be observed: ${(error as Error).message}`, started: false })
+    return undefined
   }
 }
 

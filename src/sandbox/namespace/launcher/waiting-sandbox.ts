@@ -42,6 +42,10 @@ export interface WaitingSandbox {
   /** what the process inside says: it became the program, or why it could not */
   readonly became: Promise<{ readonly failed: string } | "program">
   give(job: WireJob): void
+  /** of a job with a filter: the number that its listener has there; undefined: it did not come to that */
+  readonly listener: Promise<number | undefined>
+  /** It is listened to: the job goes on. */
+  goOn(): void
   /** still there */
   alive(): boolean
   /** Its first process, and with it every other. */
@@ -82,23 +86,29 @@ const readStatus = (parkedProcess: ParkedProcess, onChild: (pid: number) => void
   return status
 }
 
+const LISTENER = /^R\nO (\d{1,6})\n/
+
 /** The process inside says that it is ready, and later at most why it did not become the program. */
 const readDoor = ({ door }: ParkedProcess) => {
   const ready = Promise.withResolvers<void>()
   const became = Promise.withResolvers<{ readonly failed: string } | "program">()
+  const listener = Promise.withResolvers<number | undefined>()
   let said = ""
   door.setEncoding("utf8")
   door.on("data", (text: string) => {
     said = (said + text).slice(0, LAST_WORDS)
     if (said.startsWith("R\n")) ready.resolve()
+    const told = LISTENER.exec(said)?.[1]
+    if (told !== undefined) listener.resolve(Number(told))
   })
   void finished(door, { writable: false })
     .catch(() => undefined)
     .then(() => {
-      const words = said.slice(2).trim()
+      listener.resolve(undefined)
+      const words = said.replace(LISTENER, "R\n").slice(2).trim()
       became.resolve(words === "" ? "program" : { failed: words })
     })
-  return { ready: ready.promise, became: became.promise }
+  return { ready: ready.promise, became: became.promise, listener: listener.promise }
 }
 
 const startScript = (shape: SandboxShape, grouped: boolean, { text, calls }: Premises["waiter"]): string => {
@@ -234,7 +244,12 @@ export const makeWaitingSandbox = async (options: MakeOptions): Promise<WaitingS
       status: told,
       first: told.childPid as number,
       became: door.became,
-      give: (job) => void parkedProcess.door.end(encodeJob(job)),
+      give: (job) =>
+        void (job.filter.length === 0
+          ? parkedProcess.door.end(encodeJob(job))
+          : parkedProcess.door.write(encodeJob(job))),
+      listener: door.listener,
+      goOn: () => void parkedProcess.door.end("G"),
       alive: () => parkedProcess.alive(),
       killFirst,
       treeEnd,

@@ -1,0 +1,193 @@
+/**
+ * Requests of a sandbox's processes, told apart and counted, each with what became of it.
+ *
+ * Guarantees: memory is bounded; a path is looked into once for each thing that is done with it. What is told is what the
+ * sandbox's view, its mounts and this machine say at that moment: the kernel alone decides, and this decides nothing.
+ * Assumes: may look at the sandbox's root and at this machine.
+ */
+import { accessSync, constants, lstatSync, readlinkSync, type Stats } from "node:fs"
+import { join, normalize } from "node:path"
+import type { Op } from "./calls.ts"
+import { OBSERVE } from "./limits.ts"
+import type { ObservedPath } from "./observed.ts"
+import { isCache, isCredential, isGuarded, isProgramPath, isStarted, placeOf } from "./places.ts"
+
+type Row = Omit<ObservedPath, "count" | "folder"> & { count: number }
+type Told = Pick<ObservedPath, "op" | "verdict" | "reason" | "notable" | "bytes">
+
+const existsHere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined
+const quietly = (look: () => boolean): boolean => {
+  try {
+    return look()
+  } catch {
+    return false
+  }
+}
+const isProgramHere = (path: string): boolean =>
+  quietly(() => {
+    accessSync(path, constants.X_OK)
+    return true
+  })
+
+interface RecorderOptions {
+  /** what a path leads to inside */
+  readonly look: (path: string) => Stats | undefined
+  /** the workspace's folder on this machine */
+  readonly workspace: string
+  /** may what lies in /tmp be started? */
+  readonly startsScratch: boolean
+}
+
+export class Recorder {
+  readonly #options: RecorderOptions
+  readonly #rows = new Map<string, Row>()
+  /** by what was asked for, as it was: the row it counts for, or none */
+  readonly #known = new Map<string, Row | null>()
+  seen = 0
+  lost = 0
+  constructor(options: RecorderOptions) {
+    this.#options = options
+  }
+
+  /** `path`: absolute, inside. */
+  record(op: Op, writes: boolean, path: string): void {
+    this.seen += 1
+    const kind = op === "exec" ? "start" : op === "look" ? "look" : writes ? "write" : "read"
+    const key = `${kind} ${path}`
+    let row = this.#known.get(key)
+    if (row === undefined) {
+      if (this.#known.size >= OBSERVE.paths) {
+        this.lost += 1
+        return
+      }
+      row = this.#rowFor(kind, normalize(path))
+      this.#known.set(key, row)
+    }
+    if (row !== null) row.count += 1
+  }
+
+  #rowFor(kind: "start" | "look" | "write" | "read", path: string): Row | null {
+    const told = kind === "start" || kind === "look" ? this.#started(path, kind) : this.#asked(kind, path)
+    if (told === undefined) return null
+    // The same program is looked for in several folders: it is one.
+    const name = told.reason === "not_listed" ? path.slice(path.lastIndexOf("/")) : path
+    const key = `${told.op} ${told.verdict} ${name}`
+    const known = this.#rows.get(key)
+    if (known !== undefined) return known
+    const row: Row = { path, ...told, count: 0 }
+    this.#rows.set(key, row)
+    return row
+  }
+
+  #started(path: string, kind: "start" | "look"): Told | undefined {
+    const inside = this.#options.look(path)
+    if (kind === "look" && (inside !== undefined || !isProgramPath(path))) return undefined
+    if (inside === undefined) {
+      if (isProgramHere(path) && placeOf(path) === "system")
+        return { op: "start", verdict: "denied", reason: "not_listed", notable: true }
+      return kind === "look" ? undefined : { op: "start", verdict: "absent" }
+    }
+    const place = placeOf(path)
+    const isOpen = place === "system" || place === "own" || place === "outside" || place === "kernel"
+    return isOpen || (place === "scratch" && this.#options.startsScratch)
+      ? { op: "start", verdict: "allowed" }
+      : { op: "start", verdict: "denied", reason: "not_startable", notable: true }
+  }
+
+  #asked(op: "read" | "write", path: string): Told {
+    const place = placeOf(path)
+    if (op === "write") {
+      if (place === "workspace" || place === "kernel") return { op, verdict: "allowed" }
+      if (place === "scratch") return { op, verdict: "discarded" }
+      if (place === "home")
+        return { op, verdict: "discarded", ...(isStarted(path) ? { reason: "own_home", notable: true } : {}) }
+      return { op, verdict: "denied", reason: "read_only", ...(isCache(path) ? {} : { notable: true }) }
+    }
+    const inside = this.#options.look(path)
+    if (inside !== undefined) return { op, verdict: "allowed", ...(inside.isFile() ? { bytes: inside.size } : {}) }
+    const denied = (isTold: boolean, reason: "not_shown" | "hidden" = "not_shown"): Told => ({
+      op,
+      verdict: "denied",
+      reason,
+      ...(isTold ? { notable: true } : {}),
+    })
+    switch (place) {
+      case "workspace": {
+        const there = join(this.#options.workspace, path.slice("/workspace".length))
+        return quietly(() => existsHere(there)) ? denied(true, "hidden") : { op, verdict: "absent" }
+      }
+      case "home":
+        return isCredential(path) ? denied(true) : { op, verdict: "absent" }
+      case "outside":
+        return denied(true)
+      case "scratch":
+        return quietly(() => existsHere(path)) ? denied(true) : { op, verdict: "absent" }
+      case "system":
+        if (isGuarded(path)) return denied(true)
+        return quietly(() => existsHere(path)) ? denied(false) : { op, verdict: "absent" }
+      default:
+        return { op, verdict: "absent" }
+    }
+  }
+
+  rows(): readonly ObservedPath[] {
+    return foldedRows([...this.#rows.values()].filter(({ count }) => count > 0))
+  }
+}
+
+const folderOf = (path: string): string => path.slice(0, Math.max(1, path.lastIndexOf("/")))
+
+/** Files of one folder that were treated alike become a row of the folder, where there are many; what a person should hear of stays. */
+const foldOnce = (rows: readonly ObservedPath[], most: number): readonly ObservedPath[] => {
+  const groups = new Map<string, ObservedPath[]>()
+  for (const row of rows) {
+    const { op, verdict, path } = row
+    const key = row.notable === true || op === "start" ? `one ${groups.size}` : `${op} ${verdict} ${folderOf(path)}`
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [row])
+    else group.push(row)
+  }
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group
+    if (first === undefined || group.length <= most) return group
+    const bytes = group.reduce((sum, row) => sum + (row.bytes ?? 0), 0)
+    return [
+      {
+        path: folderOf(first.path),
+        op: first.op,
+        verdict: first.verdict,
+        ...(first.reason === undefined ? {} : { reason: first.reason }),
+        folder: true as const,
+        count: group.reduce((sum, row) => sum + row.count, 0),
+        ...(bytes === 0 ? {} : { bytes }),
+      },
+    ]
+  })
+}
+
+const foldedRows = (rows: readonly ObservedPath[]): readonly ObservedPath[] => {
+  let folded = foldOnce(rows, OBSERVE.filesOfAFolder)
+  for (
+    let most: number = OBSERVE.filesOfAFolder;
+    folded.length > OBSERVE.rows && most >= 1;
+    most = Math.floor(most / 2)
+  )
+    folded = foldOnce(folded, most)
+  for (let round = 0; folded.length > OBSERVE.rows && round < 8; round += 1) folded = foldOnce(folded, 1)
+  const told = [
+    ...folded.filter(({ notable }) => notable === true),
+    ...folded.filter(({ notable }) => notable !== true),
+  ]
+  return told.slice(0, OBSERVE.rows)
+}
+
+/** Where a relative path starts from; undefined where nobody can tell any more. */
+export const startOf = (pid: number, dir: number | undefined): string | undefined => {
+  const AT_FDCWD = -100
+  try {
+    const link = readlinkSync(dir === undefined || dir === AT_FDCWD ? `/proc/${pid}/cwd` : `/proc/${pid}/fd/${dir}`)
+    return link.startsWith("/") ? link : undefined
+  } catch {
+    return undefined
+  }
+}
