@@ -109,7 +109,10 @@ amplifier_hooks:
     expect(text).not.toMatch(/PRIVATE KEY|VITEST|root:[$*!]/)
   })
   it("undoes what a shell writes elsewhere, and starts no program that nobody named", async () => {
-    expect(errorOf(await undone("bash", { command: "echo x > stray.txt" }))).toMatchObject({ code: "undeclared_write" })
+    expect(errorOf(await undone("bash", { command: "echo x > stray.txt" }))).toMatchObject({
+      code: "undeclared_write",
+      hint: expect.stringContaining('tools: { bash: { mutates: ["workspace:PATH"] } }') as string,
+    })
     const other = await undone("bash", { command: "perl -e 'print 1'" })
     expect(other.ok).toBe(false)
   })

@@ -1,5 +1,40 @@
-import { describe } from "vitest"
+import { chmodSync, cpSync, existsSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { buildCatalogue } from "../../src/manifest/read/catalogue.ts"
+import { discoverManifests } from "../../src/manifest/read/discover.ts"
+import { caisson, scratch } from "../cli/run-caisson.ts"
 import { amplifierSuite, hookSuite } from "./amplifier-cases.ts"
 
 describe("tools of Amplifier's modules, with the namespace backend", () => amplifierSuite("namespace", () => ""))
 describe("hooks around them, with the namespace backend", () => hookSuite("namespace", () => ""))
+
+it("modules are mounted in a sandbox to be checked and written down, with the module beside its driver", async () => {
+  using room = scratch()
+  const env = { CAISSON_DATA: join(room.folder, "data") }
+  const modules = join(room.folder, "modules")
+  cpSync(join(import.meta.dirname, "../../fixtures/amplifier"), modules, { recursive: true })
+  chmodSync(room.folder, 0o755)
+  const checked = await caisson(["validate", join(modules, "bash.py"), join(modules, "never.py")], { env })
+  expect(checked.code).toBe(2)
+  expect(JSON.parse(checked.stdout)).toMatchObject({
+    ok: false,
+    manifests: 2,
+    diagnostics: [
+      { rule: "amplifier-module", message: expect.stringContaining("could not be mounted") as string },
+      { rule: "amplifier-closed", message: expect.stringContaining("a person approves every call") as string },
+    ],
+  })
+  const to = join(room.folder, "out")
+  const imported = await caisson(["import", "amplifier", join(modules, "read_file.py"), "--to", to], { env })
+  expect(imported.code).toBe(0)
+  expect(existsSync(join(to, "amplifier-read-file/read_file.py"))).toBe(true)
+  const { tools, drivers } = buildCatalogue(discoverManifests([to], { mode: "strict" }))
+  expect(tools).toMatchObject([{ id: "read-file", approval: { class: "always" }, mutates: [] }])
+  expect(drivers).toMatchObject([{ body: { kind: "sdk", sdk: { amplifier: { config: {} } } } }])
+  const called = await caisson(
+    ["call", "read-file", "-i", '{"path":"read_file.py"}', "--manifests", to, "--workspace", modules, "--yes"],
+    { env },
+  )
+  expect(JSON.parse(called.stdout)).toMatchObject({ ok: true, value: { metadata: { path: "read_file.py" } } })
+}, 180_000)

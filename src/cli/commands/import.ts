@@ -2,9 +2,9 @@
  * `caisson import FORMAT PATH…`: tools of another format, written down as the AIP manifests that they amount to.
  *
  * Guarantees: nothing that is there is written over, and nothing is written where any of it is refused; each file is made
- * in one go. Does not: run or register anything.
+ * in one go. Does not: register anything, nor run what is no module that has to be run to be known (in a sandbox).
  */
-import { mkdirSync, writeFileSync, existsSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { stringify } from "yaml"
 import type { ManifestKind } from "../../manifest/types.ts"
@@ -28,6 +28,9 @@ const NAMES: Readonly<Partial<Record<ManifestKind, string>>> = {
   secrets: "SECRETS.md",
 }
 
+/** Of a module's folder, what no import needs. */
+const LEFT = /\/(?:\.git|__pycache__)$/
+
 const textOf = ({ front }: ImportedManifest): string =>
   `---\n${stringify(front, { lineWidth: 0, aliasDuplicateObjects: false, version: "1.2" })}---\n`
 
@@ -43,7 +46,11 @@ export const run = async (
     return exit.usage
   }
   const { annotations } = operatorWord(terminal)
-  const { manifests, diagnostics } = await importer(
+  const {
+    manifests,
+    diagnostics,
+    copies = [],
+  } = await importer(
     paths.map((path) => resolve(path)),
     { annotations },
   )
@@ -53,7 +60,8 @@ export const run = async (
     text: textOf(each),
   }))
   const twice = files.filter(({ file }, index) => files.findIndex((other) => other.file === file) !== index)
-  const there = files.filter(({ file }) => existsSync(file))
+  const beside = copies.map(({ id, name, from }) => ({ file: join(folder, id, name), from }))
+  const there = [...files, ...beside].filter(({ file }) => existsSync(file))
   const isGood =
     files.length > 0 &&
     twice.length === 0 &&
@@ -63,12 +71,15 @@ export const run = async (
     terminal.say(
       `caisson: ${inline(file)} ${twice.some((each) => each.file === file) ? says.importedTwice : says.isThere}`,
     )
-  if (isGood)
+  if (isGood) {
     for (const { file, text } of files) {
       mkdirSync(join(file, ".."), { recursive: true })
       writeFileSync(file, text, { flag: "wx" })
     }
-  const written = isGood ? files.map(({ file }) => file) : []
+    for (const { file, from } of beside)
+      cpSync(from, file, { recursive: true, errorOnExist: true, force: false, filter: (path) => !LEFT.test(path) })
+  }
+  const written = isGood ? [...files, ...beside].map(({ file }) => file) : []
   if (flags.json === true || !terminal.isInteractive) resultJson(terminal, { ok: isGood, written, diagnostics })
   else {
     for (const diagnostic of diagnostics)

@@ -3,8 +3,9 @@
  *
  * Guarantees: the same checks as registering them next to the bundled catalogue: each file, the references between
  * them, each driver against its tools, its templates too. Exit code 2 if anything is wrong, or if nothing was found at
- * all. Reads only: nothing is fetched or run.
+ * all. Reads only: nothing is fetched or run, but a module of Amplifier's that is named is mounted in a sandbox.
  */
+import { resolve } from "node:path"
 import { exit } from "../exit.ts"
 import { diagnosticLines } from "../render/diagnostics.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
@@ -12,16 +13,24 @@ import { inline } from "../visible.ts"
 import { says } from "../texts.ts"
 import { operatorWord } from "../reach/operator-word.ts"
 import { examine } from "./authoring/examine.ts"
+import { isModule } from "./importing/is-module.ts"
 
 export interface ValidateFlags {
   readonly strict?: boolean
   readonly json?: boolean
 }
 
+const none = { manifests: 0, diagnostics: [] }
 const plural = (count: number, word: string): string => `${count} ${word}${count === 1 ? "" : "s"}`
 
 export const run = async (paths: readonly string[], flags: ValidateFlags, terminal: Terminal): Promise<number> => {
-  const { manifests, diagnostics } = examine(paths, flags.strict === true ? "strict" : "compat", operatorWord(terminal))
+  const mode = flags.strict === true ? "strict" : "compat"
+  const modules = paths.map((path) => resolve(path)).filter(isModule)
+  const files = paths.filter((path) => !modules.includes(resolve(path)))
+  const read = files.length === 0 ? none : examine(files, mode, operatorWord(terminal))
+  const mounted = modules.length === 0 ? none : await (await import("./importing/amplifier.ts")).examineModules(modules)
+  const manifests = read.manifests + mounted.manifests
+  const diagnostics = [...read.diagnostics, ...mounted.diagnostics]
   const errors = diagnostics.filter((diagnostic) => diagnostic.severity === "error").length
   const warnings = diagnostics.length - errors
   const isGood = errors === 0 && manifests > 0

@@ -114,7 +114,7 @@ export const approve = async (core: HostCore, judged: Judged): Promise<Judged> =
     message: `${judged.failedBefore === undefined ? "" : `${judged.failedBefore}; `}the call changed ${judged.effects.length} path${judged.effects.length === 1 ? "" : "s"} of the workspace`,
     mutates: judged.tool.mutates.map((scope) => scope.text),
     effects: judged.effects,
-    denied: tellDenials(judged.attempt.denied),
+    denied: tellDenials(judged.attempt.denied, judged),
     changes: changesOf(judged.effects, looked),
   })
   const answers = (effects: boolean): Judged["approval"] => ({

@@ -14,7 +14,7 @@ import type { ReportedEffect } from "../types.ts"
 import type { HostCore } from "./core.ts"
 import { judgeEffects } from "./judging/effects.ts"
 import type { Judged, Ran } from "./steps.ts"
-import { blameDenial, isOfTheTool } from "./judging/denials.ts"
+import { blameDenial, isOfTheTool, remediesOf } from "./judging/denials.ts"
 import { badOutput, keptOutputs, outputNotes } from "./judging/files.ts"
 import { classified } from "./judging/told.ts"
 import { notInvited } from "./judging/second-run.ts"
@@ -39,6 +39,8 @@ const writeViolation = (effects: readonly ReportedEffect[], warn: boolean): Fail
     ok: false,
     code: "undeclared_write",
     message: `the tool ${what}; nothing was committed`,
+    // Nothing that could be declared makes it one that may be committed.
+    ...(refused.length > 0 ? { hint: "let the tool leave it alone" } : {}),
     details: {
       paths: bad.slice(0, SHOWN).flatMap(({ from, path }) => (from === undefined ? [path] : [from, path])),
       total: bad.length,
@@ -81,6 +83,15 @@ const violation = (
       details: { target: dial.target, reason: dial.reason },
     }
   return undefined
+}
+
+const REMEDY = { undeclared_write: "write", undeclared_exec: "exec", egress_denied: "egress" } as const
+
+/** With what its author can declare, in the words of the driver's kind. */
+const withRemedy = (ran: Ran, broken: Failure | undefined): Failure | undefined => {
+  if (broken === undefined || broken.hint !== undefined || !Object.hasOwn(REMEDY, broken.code)) return broken
+  const hint = remediesOf(ran)[REMEDY[broken.code as keyof typeof REMEDY]]
+  return hint === undefined ? broken : { ...broken, hint }
 }
 
 /** What each driver's entry leaves of its contract's outputs, frozen, so that it is compiled once. */
@@ -185,11 +196,11 @@ export const judge = async (core: HostCore, ran: Ran): Promise<Judged> => {
   const judged = ((): Pick<Judged, "verdict" | "ifApproved" | "keptFiles" | "failedBefore"> => {
     if (isOurs(outcome)) return { verdict: outcome }
     if (late !== undefined) return { verdict: { ...late, details: { ...late.details, ...unknownCommit(outcome) } } }
-    const broken = violation(core, ran, effects)
+    const broken = withRemedy(ran, violation(core, ran, effects))
     if (broken !== undefined)
       return { verdict: { ...broken, details: { ...broken.details, ...unknownCommit(outcome) } } }
     if (!outcome.ok) {
-      const blamed = blameDenial(outcome, ran.attempt.denied)
+      const blamed = blameDenial(outcome, ran.attempt.denied, ran)
       return keptAnyway(ran, blamed, effects) ?? failed(ran, blamed, effects)
     }
     const bad = badOutput(ran.attempt.exited)
@@ -198,7 +209,7 @@ export const judge = async (core: HostCore, ran: Ran): Promise<Judged> => {
       .filter((effect) => !effect.declared)
       .map((effect) => `undeclared write accepted by the operator's \`undeclared_write: warn\`: ${effect.path}`)
     const fault = outputFault(ran, outcome.value)
-    if (fault !== undefined) return failed(ran, blameDenial(fault, ran.attempt.denied), effects)
+    if (fault !== undefined) return failed(ran, blameDenial(fault, ran.attempt.denied, ran), effects)
     const good = {
       ...outcome,
       notes: [...ran.notes, ...outcome.notes, ...outputNotes(ran.attempt.exited), ...warned.slice(0, SHOWN)],

@@ -317,7 +317,13 @@ const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Pr
   const { progress, effects, denied, timings, backend } = trail
   const error = end.ok ? undefined : callErrorOf(end)
   const seen = trail.access === undefined ? {} : { access: trail.access }
-  const base = { call: progress.call, ...driverOf(progress), effects, denied: tellDenials(denied), ...seen }
+  const base = {
+    call: progress.call,
+    ...driverOf(progress),
+    effects,
+    denied: tellDenials(denied, "driver" in progress ? progress : undefined),
+    ...seen,
+  }
   try {
     const fired = end.ok ? firedBy(progress) : undefined
     const schemas = "tool" in progress ? keepSchemas(core.data, progress.tool) : undefined

@@ -319,8 +319,18 @@ export interface KindResult {
 
 export type Answer<T> = { readonly ok: true; readonly value: T } | Failure
 
+/** What whoever wrote the driver does where its tool did more than was declared; absent: nothing that it could declare. */
+export interface Remedies {
+  readonly write?: string
+  readonly exec?: string
+  /** of hosts; absent: the proxy's own words, which name the entry */
+  readonly egress?: string
+}
+
 export interface DriverKindModule {
   readonly kind: DriverKind
+  /** in the words of its manifests; absent: what the table of reasons says */
+  remedies?(driver: DriverContract, tool: ToolContract): Remedies
   /** are the packages that a runner needs installed beside its own? */
   readonly takesPackages?: boolean
   /** may it run on the root of an image that its runner names? */

@@ -36,7 +36,7 @@ const keep = async (context: HeldContext, judged: Judged, answer: Success, folde
     value: answer.value,
     notes: answer.notes,
     effects,
-    denied: tellDenials(attempt.denied),
+    denied: tellDenials(attempt.denied, judged),
     mutates: tool.mutates.map((scope) => scope.text),
   })
   const facts: HeldFacts = {

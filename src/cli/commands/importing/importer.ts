@@ -15,6 +15,8 @@ export interface ImportedManifest {
 }
 interface Imported {
   readonly manifests: readonly ImportedManifest[]
+  /** what lies beside them: into the folder of `id` */
+  readonly copies?: readonly { readonly id: string; readonly name: string; readonly from: string }[]
   readonly diagnostics: readonly Diagnostic[]
 }
 export type Importer = (

@@ -39,6 +39,10 @@ const notOfIt = (file: string, { title, files }: Format): Diagnostic => {
   return report.diagnostics[0] as Diagnostic
 }
 
-export const importers: Readonly<Record<string, Importer>> = Object.fromEntries(
-  formats.map((format) => [format.id, fromFiles(format)]),
-)
+/** Loaded when it is asked for: what has to be run to be known brings a host's parts with it. */
+const amplifier: Importer = async (...given) => (await import("./amplifier.ts")).amplifierImporter(...given)
+
+export const importers: Readonly<Record<string, Importer>> = {
+  ...Object.fromEntries(formats.map((format) => [format.id, fromFiles(format)])),
+  amplifier,
+}

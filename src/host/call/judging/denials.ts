@@ -6,8 +6,21 @@
  */
 import { explainDenial } from "../../../egress-proxy/policy/explain.ts"
 import type { Denial } from "../../../sandbox/backend.ts"
+import type { ToolContract } from "../../../manifest/types.ts"
+import type { Remedies } from "../../drivers/kind.ts"
+import { kindOf } from "../../drivers/kinds.ts"
+import type { RegisteredDriver } from "../../registry/types.ts"
 import type { Failure } from "../../failure.ts"
 import type { ReportedDenial } from "../../types.ts"
+
+interface Declared {
+  readonly driver: Pick<RegisteredDriver, "contract">
+  readonly tool: ToolContract
+}
+
+/** What could have been declared, in the words of the driver's kind. */
+export const remediesOf = (of: Declared | undefined): Remedies =>
+  of === undefined ? {} : (kindOf(of.driver.contract)?.remedies?.(of.driver.contract, of.tool) ?? {})
 
 interface Words {
   readonly message: string
@@ -86,18 +99,27 @@ const own: Readonly<Record<string, Tell>> = {
   }),
 }
 
-const wordsFor = ({ layer, reason, target }: Denial): Words => {
+/** Refusals that an entry of the driver would have kept away. */
+const UNDECLARED = ["host_not_allowed", "port_not_allowed", "address_not_allowed", "no_binding"]
+
+const wordsFor = ({ layer, reason, target }: Denial, remedies: Remedies = {}): Words => {
   const tell = own[`${layer} ${reason}`]
-  if (tell !== undefined) return tell(target)
-  if (layer === "egress") return explainDenial({ reason, target })
+  const instead = layer === "exec" ? remedies.exec : UNDECLARED.includes(reason) ? remedies.egress : undefined
+  const hint = instead === undefined ? {} : { hint: instead }
+  if (tell !== undefined) return { ...tell(target), ...hint }
+  if (layer === "egress") return { ...explainDenial({ reason, target }), ...hint }
   return {
     message: `${target} was stopped: ${reason}`,
     hint: "compare what the tool does with what its driver declares",
+    ...hint,
   }
 }
 
-export const tellDenials = (denied: readonly Denial[]): readonly ReportedDenial[] =>
-  denied.map((denial) => ({ ...denial, ...wordsFor(denial) }))
+/** `of`: whose tool it was, where that is known. */
+export const tellDenials = (denied: readonly Denial[], of?: Declared): readonly ReportedDenial[] => {
+  const remedies = remediesOf(of)
+  return denied.map((denial) => ({ ...denial, ...wordsFor(denial, remedies) }))
+}
 
 /** Ends that are the tool's own word; limits, violations and ours say what they are about already. */
 export const isOfTheTool = ({ code }: Failure): boolean =>
@@ -123,10 +145,10 @@ const unreachable = ({ details }: Failure): Words | undefined => {
   return first?.message === undefined ? undefined : { message: first.message, hint: first.hint ?? "" }
 }
 
-export const blameDenial = (failure: Failure, denied: readonly Denial[]): Failure => {
+export const blameDenial = (failure: Failure, denied: readonly Denial[], of?: Declared): Failure => {
   if (!isOfTheTool(failure)) return failure
   const denial = suspect(denied)
-  const cause = denial === undefined ? unreachable(failure) : wordsFor(denial)
+  const cause = denial === undefined ? unreachable(failure) : wordsFor(denial, remediesOf(of))
   if (cause === undefined) return failure
   return {
     ...failure,

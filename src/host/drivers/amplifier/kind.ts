@@ -9,7 +9,15 @@
 import { dirname, join } from "node:path"
 import { compileSchema } from "../../../manifest/schema/json-schema.ts"
 import { shown } from "../../../manifest/values/diagnostics.ts"
-import type { AmplifierSpec, DriverContract, JsonObject, JsonValue, SdkCall, SdkSpec } from "../../../manifest/types.ts"
+import type {
+  AmplifierSpec,
+  DriverContract,
+  JsonObject,
+  JsonValue,
+  SdkCall,
+  SdkSpec,
+  ToolContract,
+} from "../../../manifest/types.ts"
 import type { Failure, Success } from "../../failure.ts"
 import type { ReasonCode } from "../../reasons.ts"
 import { isObject } from "../../invoke/schema-path.ts"
@@ -20,6 +28,7 @@ import type {
   DriverAvailability,
   DriverKindModule,
   KindCall,
+  Remedies,
   Session,
   Surroundings,
 } from "../kind.ts"
@@ -28,7 +37,7 @@ import { Marks } from "../runner/marks.ts"
 import { shimArgv, shimFiles } from "../runner/request.ts"
 import { talk, type Thrown } from "../runner/talk.ts"
 import { outcomeOf as sdkOutcome, Parts } from "../sdk/answer.ts"
-import { moduleNeeds, sdkKind } from "../sdk/kind.ts"
+import { moduleNeeds, moduleRemedies, sdkKind } from "../sdk/kind.ts"
 import { findModule } from "../sdk/module.ts"
 import { outcomeOf, readResult } from "./answer.ts"
 import { amplifierFiles, amplifierRequest, withSecrets } from "./asked.ts"
@@ -256,8 +265,23 @@ const command = (call: KindCall): Answer<ConversationCommand> => {
   }
 }
 
+/** Of a module that the config names, which nobody wrote a manifest for. */
+const isOfConfig = ({ source }: DriverContract): boolean => source.file.endsWith("#mount")
+
+const remedies = (driver: DriverContract, tool: ToolContract): Remedies => {
+  if (!isOfConfig(driver)) return moduleRemedies
+  const name = driver.implements.find((entry) => entry.tool === tool.id)?.sdk?.amplifierTool ?? tool.id
+  const entry = `the entry of \`${specOf(driver).package}\` under \`amplifier\` in caisson.yaml`
+  return {
+    write: `nobody said that it changes this: write \`tools: { ${shown(name, 60)}: { mutates: ["workspace:PATH"] } }\` in ${entry}`,
+    exec: `nobody said that it starts this: name the program in \`exec: [NAME]\` of ${entry}`,
+    egress: `nobody said that it reaches this: name the host in \`egress: [HOST]\` of ${entry}`,
+  }
+}
+
 export const amplifierKind: DriverKindModule = {
   ...sdkKind,
+  remedies,
   takesImage: false,
   available,
   needs: moduleNeeds,

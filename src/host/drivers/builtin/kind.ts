@@ -114,6 +114,7 @@ const evidence = (call: KindCall): JsonObject => {
 export const builtinKind: DriverKindModule = {
   kind: "builtin",
   bringsTransforms: false,
+  remedies: () => ({ write: "declare the path in `mutates` of the tool" }),
   bind: (_driver, _index, tool, implementation) => ({ binding: { tool, implementation, needs: [] }, diagnostics: [] }),
   unenforceable: (driver: DriverContract) => {
     const fs = driver.body.kind === "builtin" ? driver.body.builtin.fs : undefined

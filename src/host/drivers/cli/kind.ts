@@ -87,6 +87,10 @@ const command = (call: KindCall): Answer<KindCommand> => {
 export const cliKind: DriverKindModule = {
   kind: "cli",
   bringsTransforms: false,
+  remedies: () => ({
+    write: "declare the path in `mutates` of the tool and in `sandbox.fs.write` of the driver, or fix the tool",
+    exec: "set `sandbox.exec.allow: true` in the driver and list the program in `exec.spawn`, or fix the tool",
+  }),
   bind: (driver, index, tool, implementation) => bind(driver, specOf(driver), index, tool, implementation),
   unenforceable: (driver) =>
     unreadablePattern(driver, [

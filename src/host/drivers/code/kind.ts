@@ -12,7 +12,7 @@ import type { FoundModule, OwnFunctions } from "../runner/found-module.ts"
 import { Marks } from "../runner/marks.ts"
 import type { RunnerRequest } from "../runner/request.ts"
 import { moduleConversation } from "../sdk/conversation.ts"
-import { moduleNeeds } from "../sdk/kind.ts"
+import { moduleNeeds, moduleRemedies } from "../sdk/kind.ts"
 import { withAdapters } from "./adapters.ts"
 import { findEntry } from "./entry.ts"
 
@@ -98,6 +98,7 @@ const noted = (call: KindCall, answer: Answer<Needs>): Answer<Needs> => {
 export const codeKind = (base: DriverKindModule | undefined): DriverKindModule => ({
   kind: base?.kind ?? "sdk",
   bringsTransforms: false,
+  remedies: (driver, tool) => base?.remedies?.(driver, tool) ?? moduleRemedies,
   bind: (driver, index, tool, implementation) =>
     base?.bind(driver, index, tool, implementation) ?? {
       binding: { tool, implementation, needs: [] },

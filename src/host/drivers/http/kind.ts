@@ -80,6 +80,7 @@ const available = async (driver: DriverContract): Promise<DriverAvailability> =>
 
 export const httpKind: DriverKindModule = {
   kind: "http",
+  remedies: () => ({ write: "name the file in `outputsFiles` of the tool, or its path in `mutates`" }),
   bringsTransforms: true,
   bind,
   reachesFiles: () => false,

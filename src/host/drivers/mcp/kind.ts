@@ -138,6 +138,11 @@ const evidence = (call: KindCall): JsonObject => {
 export const mcpKind: DriverKindModule = {
   kind: "mcp",
   bringsTransforms: false,
+  remedies: () => ({
+    write:
+      "declare the path in `mutates` of the tool, and in `sandbox.fs.write` of a driver that has one, or fix the server",
+    exec: "set `sandbox.exec.allow: true` in the driver and list the program in `exec.spawn`, or fix the server",
+  }),
   bind,
   image: (driver) => {
     const { server } = specOf(driver)

@@ -74,6 +74,11 @@ const commandOf = (run: RunCommand): KindCommand => ({
 /** Of one run. */
 export const runKind = (run: RunCommand): DriverKindModule => ({
   ...cliKind,
+  remedies: () => ({
+    write: "say that it may write there, as in `--write 'notes/**'`",
+    exec: "say which programs it may start, as in `--exec git`",
+    egress: "say which hosts it may reach, as in `--allow api.example.com`",
+  }),
   available: async () => ({ available: true, program: run.program }),
   command: () => ({ ok: true, value: commandOf(run) }),
   outline: () => [run.name, ...run.args],

@@ -11,7 +11,7 @@ import type { DriverContract, JsonObject, JsonValue, SdkCall, SdkSpec, ToolContr
 import { fillTree, type TreeValues } from "../../invoke/template-tree.ts"
 import { scopeOf } from "../../invoke/template-scope.ts"
 import { wholeInput } from "../../invoke/whole-input.ts"
-import type { Answer, DriverKindModule, KindCall, KindCommand, Needs } from "../kind.ts"
+import type { Answer, DriverKindModule, KindCall, KindCommand, Needs, Remedies } from "../kind.ts"
 import type { FoundModule } from "../runner/found-module.ts"
 import { Marks } from "../runner/marks.ts"
 import type { RunnerRequest } from "../runner/request.ts"
@@ -43,6 +43,12 @@ const moduleOf = ({ driver, module }: KindCall): Answer<FoundModule> =>
 /** It declares no paths of its own: it reads the workspace, and its contract says what it writes. */
 const writesOf = ({ mutates }: ToolContract): readonly string[] =>
   mutates.filter((each) => each.class === "workspace").map(({ scope }) => scope.replace(/^\/+/, "") || "**")
+
+/** Of any driver whose functions are called: it declares no paths of its own. */
+export const moduleRemedies: Remedies = {
+  write: "declare the path in `mutates` of the tool, or fix the tool",
+  exec: "list the program in `runner: { needs: { native: [NAME] } }` of the driver, or fix the tool",
+}
 
 /** Of any driver whose functions are called. */
 export const moduleNeeds = (call: KindCall): Answer<Needs> => {
@@ -139,6 +145,7 @@ export const sdkKind: DriverKindModule = {
   takesPackages: true,
   takesImage: true,
   bringsTransforms: false,
+  remedies: () => moduleRemedies,
   bind,
   unenforceable: () => undefined,
   available: (driver, here) => available(driver, specOf(driver), here),
