@@ -14,6 +14,7 @@ export const takingManifests = [
     "tools",
     "drivers",
     "install",
+    "learn",
     "review",
     "prune",
     "serve",

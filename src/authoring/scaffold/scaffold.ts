@@ -186,23 +186,41 @@ const settled = (answers: ScaffoldAnswers): ScaffoldAnswers => {
   return { ...answers, hosts: [...new Set([hostOfUrl(answers.url), ...answers.hosts])] }
 }
 
-/** Of answers without faults. */
-export const scaffold = (given: ScaffoldAnswers): readonly ScaffoldFile[] => {
+interface Scaffold {
+  readonly tool: JsonObject
+  readonly driver: JsonObject
+  /** what stands below the driver's front matter */
+  readonly about: string
+  readonly files: readonly ScaffoldFile[]
+}
+
+/** Of answers without faults, as data. */
+export const scaffoldOf = (given: ScaffoldAnswers): Scaffold => {
   const answers = settled(given)
-  const { kind, tool, driver, description } = answers
+  const { kind, driver, description } = answers
   const { inputs, contract, front, binding, files, about } = kinds[kind](answers, inputsOf(answers))
-  const driverFront: JsonObject = {
-    name: driver,
-    id: driver,
-    description,
-    version: "1.0.0",
-    kind,
-    ...front,
-    implements: [{ tool: "./TOOL.md", version: "^1.0.0", metadata: binding }],
+  return {
+    tool: contractOf(answers, inputs, contract),
+    driver: {
+      name: driver,
+      id: driver,
+      description,
+      version: "1.0.0",
+      kind,
+      ...front,
+      implements: [{ tool: "./TOOL.md", version: "^1.0.0", metadata: binding }],
+    },
+    about,
+    files,
   }
+}
+
+/** The same, as files. */
+export const scaffold = (answers: ScaffoldAnswers): readonly ScaffoldFile[] => {
+  const { tool, driver, about, files } = scaffoldOf(answers)
   return [
-    { path: "TOOL.md", text: manifestText(contractOf(answers, inputs, contract), `What ${tool} promises.`) },
-    { path: "DRIVER.md", text: manifestText(driverFront, about) },
+    { path: "TOOL.md", text: manifestText(tool, `What ${answers.tool} promises.`) },
+    { path: "DRIVER.md", text: manifestText(driver, about) },
     ...files,
   ]
 }

@@ -10,7 +10,7 @@ import type { JsonObject } from "../../manifest/base-types.ts"
 
 /** By the path of keys and positions. */
 type Comments = ReadonlyMap<string, string>
-const commentKey = (path: readonly (string | number)[]): string => JSON.stringify(path)
+export const commentKey = (path: readonly (string | number)[]): string => JSON.stringify(path)
 
 /** Controls, and what changes the direction of text or hides in it. */
 const STEERS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u

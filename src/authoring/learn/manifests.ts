@@ -1,0 +1,73 @@
+/**
+ * A command and what its runs needed → a contract and a driver that allow just that, each line with the receipts that
+ * showed it.
+ *
+ * Guarantees: pure. What was not watched (reads, where nobody did) is left as wide as it was for the runs, and says so.
+ */
+import type { JsonObject, JsonValue } from "../../manifest/base-types.ts"
+import type { ScaffoldAnswers } from "../scaffold/answers.ts"
+import { type ScaffoldFile, scaffoldOf } from "../scaffold/scaffold.ts"
+import { commentKey, manifestText } from "../text/front.ts"
+import { citing, type Needs } from "./propose.ts"
+
+export interface SeenCall {
+  readonly input: JsonObject
+  /** what each run with this input answered alike; absent: they differed, or there was one alone */
+  readonly output?: JsonValue
+}
+
+const widely = (below: number | undefined): string =>
+  below === undefined ? "" : `${below} paths in a folder that it made itself, `
+
+export const learnedManifests = (
+  asked: ScaffoldAnswers,
+  needs: Needs,
+  calls: readonly SeenCall[],
+  version?: { readonly cmd: string; readonly parse: string; readonly range: string },
+): readonly ScaffoldFile[] => {
+  const { write, read, hosts, spawn, timeoutMs, receipts } = needs
+  const answers: ScaffoldAnswers = {
+    ...asked,
+    write: write.map(({ glob }) => glob),
+    hosts: hosts.map(({ value }) => value),
+    spawn: spawn.map(({ value }) => value),
+  }
+  const { tool, driver, files } = scaffoldOf(answers)
+  const comments = new Map<string, string>()
+  const about = (path: readonly (string | number)[], text: string): void => void comments.set(commentKey(path), text)
+  write.forEach(({ receipts: seen, below }, at) => {
+    about(["mutates", at], citing(seen, widely(below)))
+    about(["sandbox", "fs", "write", at], citing(seen, widely(below)))
+  })
+  hosts.forEach(({ receipts: seen }, at) => {
+    about(["requires", "network", at], citing(seen))
+    about(["sandbox", "network", "egress", at], citing(seen))
+  })
+  spawn.forEach(({ receipts: seen }, at) => about(["sandbox", "exec", "spawn", at], citing(seen)))
+  about(["timeout_ms"], citing(receipts, "ten times the longest run, "))
+  const sandbox = driver["sandbox"] as JsonObject
+  const fs = sandbox["fs"] as JsonObject
+  if (read === undefined) about(["sandbox", "fs", "read", 0], "what it read was not watched")
+  else read.forEach(({ receipts: seen }, at) => about(["sandbox", "fs", "read", at], citing(seen)))
+  const learned: JsonObject = {
+    ...driver,
+    ...(version === undefined ? {} : { version_check: { ...version } }),
+    sandbox: {
+      ...sandbox,
+      fs: { ...fs, read: read === undefined ? ["**"] : [...new Set(read.map(({ glob }) => glob))] },
+    },
+  }
+  const examples = calls.map(({ input, output }, at) => ({
+    name: `as it was learned, ${at + 1}`,
+    input,
+    ...(output === undefined ? {} : { output }),
+  }))
+  const contract = { ...tool, timeout_ms: timeoutMs, ...(examples.length === 0 ? {} : { examples }) }
+  const cited = receipts.length === 1 ? "one sealed run" : `${receipts.length} sealed runs`
+  const body = `Learned from ${cited} that were not committed. Each line names the receipts that showed it; look before you trust it.`
+  return [
+    { path: "TOOL.md", text: manifestText(contract, body, comments) },
+    { path: "DRIVER.md", text: manifestText(learned, body, comments) },
+    ...files,
+  ]
+}

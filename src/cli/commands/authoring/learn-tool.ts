@@ -1,0 +1,146 @@
+/**
+ * A registered tool, run sealed and uncommitted under its own contract: what it lacks and what it never used, as diffs.
+ *
+ * Guarantees: the manifests are read and left as they are. What would widen them and what would narrow them are files apart.
+ */
+import { readFileSync } from "node:fs"
+import { basename } from "node:path"
+import { createTwoFilesPatch } from "diff"
+import { amend, type ListEdit } from "../../../authoring/learn/amend.ts"
+import { type Change, compare, type Comparison, type Declared, type Field } from "../../../authoring/learn/compare.ts"
+import type { Observation } from "../../../authoring/learn/observation.ts"
+import { citing, needsOf } from "../../../authoring/learn/propose.ts"
+import type { ScaffoldFile } from "../../../authoring/scaffold/scaffold.ts"
+import { processCaller } from "../../../host/access/caller.ts"
+import type { Host } from "../../../host/types.ts"
+import type { DriverContract, JsonObject, ToolContract } from "../../../manifest/types.ts"
+import { exit, exitOf } from "../../exit.ts"
+import type { Terminal } from "../../terminal.ts"
+import { says } from "../../texts.ts"
+import { inline } from "../../visible.ts"
+import { watch, type Watched } from "./watched.ts"
+
+interface ToolToLearn {
+  readonly workspace: string
+  readonly driver?: string
+  readonly runs: number
+}
+
+const relative = (scope: string): string => {
+  const glob = scope.replace(/^\/+/, "")
+  return glob === "" ? "**" : glob.endsWith("/") ? `${glob}**` : glob
+}
+
+const declaredBy = (tool: ToolContract, { body, egress }: DriverContract): Declared => {
+  const sandbox = body.kind === "cli" ? body.cli.sandbox : undefined
+  return {
+    mutates: tool.mutates.filter((each) => each.class === "workspace").map(({ scope }) => relative(scope)),
+    write: sandbox?.fs.write ?? [],
+    read: sandbox?.fs.read ?? [],
+    egress: egress.map(({ text }) => text),
+    spawn: sandbox?.exec.allow === true ? sandbox.exec.spawn : [],
+  }
+}
+
+const PLACES: Readonly<Record<Field, readonly [file: "tool" | "driver", path: readonly string[]]>> = {
+  mutates: ["tool", ["mutates"]],
+  "fs.write": ["driver", ["sandbox", "fs", "write"]],
+  "fs.read": ["driver", ["sandbox", "fs", "read"]],
+  "network.egress": ["driver", ["sandbox", "network", "egress"]],
+  "exec.spawn": ["driver", ["sandbox", "exec", "spawn"]],
+}
+
+const spelt = ({ field, value }: Change): readonly string[] =>
+  field === "mutates" ? [`workspace:/${value}`, `workspace:${value}`] : [value, `./${value}`]
+
+const editsFor = (file: "tool" | "driver", changes: readonly Change[], verb: "add" | "remove"): readonly ListEdit[] =>
+  Object.entries(PLACES).flatMap(([field, [owner, path]]) => {
+    const own = changes.filter((each) => each.field === field && owner === file)
+    if (own.length === 0) return []
+    const values = own.flatMap((each) => (verb === "add" ? spelt(each).slice(0, 1) : spelt(each)))
+    return [{ path, add: verb === "add" ? values : [], remove: verb === "remove" ? values : [] }]
+  })
+
+const cited = (changes: readonly Change[], word: string): string =>
+  changes.map(({ field, value, receipts }) => `# ${word} ${field}: ${inline(value)} (${citing(receipts)})\n`).join("")
+
+/** One file: what it rests on, then the diffs of both manifests. */
+const diffOf = (
+  name: string,
+  changes: readonly Change[],
+  verb: "add" | "remove",
+  files: Readonly<Record<"tool" | "driver", string>>,
+): readonly ScaffoldFile[] => {
+  if (changes.length === 0) return []
+  const diffs = (["tool", "driver"] as const).map((file) => {
+    const text = readFileSync(files[file], "utf8")
+    const amended = amend(text, editsFor(file, changes, verb))
+    const left = amended.left.map(({ path }) => `# by hand: ${path.join(".")} of ${basename(files[file])}\n`).join("")
+    return (
+      left +
+      (amended.text === text ? "" : createTwoFilesPatch(inline(files[file]), inline(files[file]), text, amended.text))
+    )
+  })
+  return [{ path: name, text: cited(changes, verb === "add" ? "needed" : "never used") + diffs.join("") }]
+}
+
+const tell = ({ widening, narrowing }: Comparison, terminal: Terminal): void => {
+  for (const { field, value, receipts } of widening)
+    terminal.say(`wider  ${field}: ${inline(value)}  (${citing(receipts)})`)
+  for (const { field, value } of narrowing) terminal.say(`never used  ${field}: ${inline(value)}`)
+  if (widening.length === 0 && narrowing.length === 0) terminal.say(says.learnNothing)
+}
+
+export const learnTool = async (
+  host: Host,
+  id: string,
+  { workspace, driver: pinned, runs }: ToolToLearn,
+  inputs: readonly JsonObject[],
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<{ readonly files: readonly ScaffoldFile[]; readonly report: JsonObject } | number> => {
+  const caller = processCaller()
+  const observed: Observation[] = []
+  let last: Watched | undefined
+  const all = async (): Promise<void> => {
+    for (const input of inputs)
+      for (let at = 0; at < runs && !signal.aborted; at++) {
+        const request = { tool: id, input, workspace, plan: true, ...(pinned === undefined ? {} : { driver: pinned }) }
+        last = await watch(host, () => host.call(request, { caller, signal, approved: true }))
+        if (last.envelope.driver !== undefined) observed.push(last.observation)
+      }
+  }
+  await terminal.during(all(), says.learning)
+  const envelope = last?.envelope
+  const tool = (await host.tools()).find(
+    ({ contract }) => `${contract.id}@${contract.major}` === id || contract.id === id,
+  )
+  const driver = (await host.drivers()).find(({ contract }) => `${contract.id}@${contract.major}` === envelope?.driver)
+  if (envelope === undefined || tool === undefined || driver === undefined || observed.length === 0) {
+    if (envelope?.ok === false) terminal.say(`caisson: ${envelope.error.code}: ${inline(envelope.error.message)}`)
+    return envelope === undefined ? exit.usage : exitOf(envelope) || exit.usage
+  }
+  const needs = needsOf(observed)
+  const wider = { ...needs, hosts: needs.hosts, spawn: needs.spawn }
+  const comparison = compare(declaredBy(tool.contract, driver.contract), wider)
+  tell(comparison, terminal)
+  for (const { what, why, receipts } of needs.left)
+    terminal.say(`not proposed  ${inline(what)}: ${why}  (${citing(receipts)})`)
+  const files = { tool: tool.contract.source.file, driver: driver.contract.source.file }
+  const rows = (changes: readonly Change[]): readonly JsonObject[] =>
+    changes.map(({ field, value, receipts }) => ({ field, value, receipts: [...receipts] }))
+  return {
+    files: [
+      ...diffOf("widening.diff", comparison.widening, "add", files),
+      ...diffOf("narrowing.diff", comparison.narrowing, "remove", files),
+    ],
+    report: {
+      tool: id,
+      driver: envelope.driver ?? "",
+      widening: rows(comparison.widening),
+      narrowing: rows(comparison.narrowing),
+      not_proposed: needs.left.map(({ what, why, receipts }) => ({ what, why, receipts: [...receipts] })),
+      runs: observed.map(({ receipt, ok }) => ({ receipt, ok })),
+    },
+  }
+}

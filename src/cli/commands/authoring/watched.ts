@@ -1,0 +1,117 @@
+/**
+ * Sealed runs that are never committed, seen as plain observations.
+ *
+ * Guarantees: every run is a plan; what it reached and was denied is read from its receipt and envelope, not from what it
+ * printed. What a program prints only ever names programs to try: whether one is needed is found by leaving it out.
+ */
+import type { Observation } from "../../../authoring/learn/observation.ts"
+import { locateSystemProgram } from "../../../host/drivers/program/program.ts"
+import type { Envelope, Host } from "../../../host/types.ts"
+import type { JsonObject, JsonValue } from "../../../manifest/types.ts"
+
+export interface Watched {
+  readonly envelope: Envelope
+  readonly observation: Observation
+}
+
+const rowsOf = (value: JsonValue | undefined): readonly JsonObject[] =>
+  Array.isArray(value) ? (value as readonly JsonObject[]) : []
+
+interface Evidence {
+  /** `host:port` of those that answered */
+  readonly reached: readonly string[]
+  readonly wallMs: number
+}
+
+const evidenceOf = async (host: Host, call: string): Promise<Evidence> => {
+  const report = await host.receipts({ call })
+  const facts = report.ok ? report.receipts.map(({ metadata }) => metadata ?? {}) : []
+  const durations = facts.map((each) => each["duration_ms"]).filter((each) => typeof each === "number")
+  return {
+    reached: facts
+      .flatMap((each) => rowsOf(each["reached"]))
+      .flatMap(({ target }) => (typeof target === "string" ? [target] : [])),
+    wallMs: Math.max(0, ...durations),
+  }
+}
+
+const nameOf = (target: string): string => target.slice(target.lastIndexOf("/") + 1)
+
+export const watch = async (
+  host: Host,
+  run: () => Promise<Envelope>,
+  started: readonly string[] = [],
+): Promise<Watched> => {
+  const envelope = await run()
+  const { effects, denied, receipt, call, ok } = envelope
+  const targets = (layer: string): readonly string[] =>
+    denied.flatMap((each) => (each.layer === layer ? [each.target] : []))
+  return {
+    envelope,
+    observation: {
+      receipt,
+      ok,
+      ...(envelope.ok ? { value: envelope.value } : {}),
+      writes: effects.map(({ path, from, kind }) => ({
+        path,
+        made: kind === "mkdir",
+        ...(kind === "rename" && from !== undefined ? { from } : {}),
+      })),
+      started,
+      kept: targets("exec").map(nameOf),
+      unreached: targets("egress"),
+      ...(await evidenceOf(host, call)),
+    },
+  }
+}
+
+/** How shells and programs say that one was not there. */
+const NOT_THERE = [
+  /([\w.+-]{1,64}): (?:command )?not found/g,
+  /(?:cannot (?:run|execute|exec|spawn|find)|failed to (?:run|execute|exec|spawn)|spawn|unable to execute)[: ]+['"`‘]?(?:[\w./+-]*\/)?([\w.+-]{1,64})/g,
+  /No such file or directory: '(?:[\w./+-]*\/)?([\w.+-]{1,64})'/g,
+]
+
+const printedBy = (envelope: Envelope): string => {
+  if (envelope.ok) return envelope.stderr ?? ""
+  const said = envelope.error.details["stderr"]
+  return typeof said === "string" ? said : ""
+}
+
+/** Programs of this machine that a run may have missed: to try, never to believe. */
+export const missedBy = ({ envelope, observation }: Watched): readonly string[] => {
+  const text = printedBy(envelope)
+  const names = [
+    ...observation.kept,
+    ...NOT_THERE.flatMap((form) => [...text.matchAll(form)].map((match) => match[1] ?? "")),
+  ]
+  return [...new Set(names)].filter((name) => name !== "" && locateSystemProgram(name).ok)
+}
+
+type Facts = ReadonlyMap<string, string>
+
+/** How a run ended, fact by fact. */
+const factsOf = ({ envelope, observation }: Watched): Facts => {
+  const facts = new Map<string, string>([
+    ["ok", String(envelope.ok)],
+    [
+      "value",
+      JSON.stringify(envelope.ok ? envelope.value : [envelope.error.code, envelope.error.details["exit_code"]]),
+    ],
+    ["stderr", printedBy(envelope)],
+    ["reached", JSON.stringify([observation.reached, observation.unreached])],
+  ])
+  for (const { path, kind, after, size, target } of envelope.effects) {
+    facts.set(`${path} is`, `${kind} ${target ?? ""} ${size ?? 0}`)
+    facts.set(`${path} holds`, after ?? "")
+  }
+  return facts
+}
+
+/** Does a run end otherwise than two that were alike but for chance? What those two disagree in says nothing. */
+export const endsOtherwise = (run: Watched, one: Watched, other: Watched): boolean => {
+  const [a, b, now] = [factsOf(one), factsOf(other), factsOf(run)]
+  const steady = [...a].filter(([key, value]) => b.get(key) === value)
+  const isNew = [...now.keys()].some((key) => !a.has(key) && !b.has(key))
+  return isNew || steady.some(([key, value]) => now.get(key) !== value)
+}
