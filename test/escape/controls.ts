@@ -172,8 +172,8 @@ export const controls: readonly Control[] = [
       layers("empty-mounts.ts", "MS.NOSUID | MS.NODEV | MS.NOEXEC", "MS.NOSUID | MS.NODEV"),
       {
         file: "sandbox/layers/overlay.ts",
-        find: "merged, MS.NOSUID | MS.NODEV | MS.NOEXEC,",
-        replace: "merged, MS.NOSUID | MS.NODEV,",
+        find: "layerFlags = MS.NOSUID | MS.NODEV | MS.NOEXEC",
+        replace: "layerFlags = MS.NOSUID | MS.NODEV",
       },
     ],
     reddens: [

@@ -21,7 +21,7 @@ import { LayerUnavailable, type OwnerMaps } from "./overlay.ts"
 import { budgetOf, FULL_BELOW } from "./limits.ts"
 import { type MeterOptions, startMeter } from "./meter.ts"
 import { type SealedLayers, sealLayers, type Tracked } from "./sealed-layers.ts"
-import { callBegins } from "./settling/settling.ts"
+import { callBegins, othersWait } from "./settling/settling.ts"
 import { isOver, measure } from "./usage.ts"
 import { type LayerPaths, openCallMounts, type CallMounts } from "./call-mounts.ts"
 import type { EmptyMounts } from "./empty-mounts.ts"
@@ -83,7 +83,7 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
   const homeFolder = job.home === undefined || "content" in job.home ? undefined : failed.use(openFolder(job.home.dir))
   const since = beginSnapshot(workspace)
   const homeSince = homeFolder === undefined ? undefined : beginSnapshot(homeFolder)
-  const mounted = await openCallMounts({ ...options, workspace: workspace.here })
+  const mounted = await openCallMounts({ ...options, workspace: workspace.here, apart: othersWait() })
   const folders = failed.move()
   folders.defer(callBegins())
   const callMounts: CallMounts = {

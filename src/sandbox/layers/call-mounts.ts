@@ -55,6 +55,8 @@ interface CallMountsOptions {
   readonly job: Pick<Job, "home" | "files" | "limits" | "startsScratch">
   readonly memoryBytes: number
   readonly owners: OwnerMaps
+  /** other calls would wait for a disk that takes its time */
+  readonly apart: boolean
 }
 
 const filesRoot = "/run/caisson/"
@@ -102,11 +104,11 @@ const openForPrograms = (folder: string): void => {
 }
 
 export const openCallMounts = async (options: CallMountsOptions): Promise<CallMounts> => {
-  const { empty, workspace, job, owners } = options
+  const { empty, workspace, job, owners, apart } = options
   const { place, identity, dispose } = empty
   const layers: Pick<Layer, "unmount">[] = []
   const layer = async (parts: LayerParts, source: string): Promise<Layer> => {
-    const made = await openLayer({ source, parts, sandbox: identity, owners })
+    const made = await openLayer({ source, parts, sandbox: identity, owners, apart })
     layers.push(made)
     return made
   }

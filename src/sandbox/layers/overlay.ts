@@ -57,6 +57,8 @@ interface LayerOptions {
   /** as root: who the sandbox runs as; else the layer is mounted with user xattrs */
   readonly sandbox: Identity | undefined
   readonly owners: OwnerMaps
+  /** mount beside this thread: others wait for it */
+  readonly apart: boolean
 }
 
 /** Nobody waits for a layer to be durable: what is kept of it is copied and synced by the commit. */
@@ -148,7 +150,7 @@ export const openScratchApart = async (
   return { merged }
 }
 
-export const openLayer = async ({ source, parts, sandbox, owners }: LayerOptions): Promise<Layer> => {
+export const openLayer = async ({ source, parts, sandbox, owners, apart }: LayerOptions): Promise<Layer> => {
   const below = mountsBelow(readFileSync("/proc/self/mountinfo", "utf8"), realpathSync.native(source))
   if (below.length > 0) {
     throw new LayerUnavailable(
@@ -174,7 +176,8 @@ export const openLayer = async ({ source, parts, sandbox, owners }: LayerOptions
   }
   setMode(upper, stat.mode & 0o777)
   try {
-    await mountLayerApart(parts, merged, sandbox)
+    if (apart) await mountLayerApart(parts, merged, sandbox)
+    else mountLayer(parts, merged, sandbox)
   } catch (error) {
     umount(lower, MNT_DETACH)
     if (!(error instanceof SyscallError)) throw error

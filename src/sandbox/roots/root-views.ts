@@ -1,7 +1,8 @@
 /**
  * The views of the root that are kept mounted, one per set of programs, in the order of their last use.
  *
- * Guarantees: a program that was replaced by an upgrade gets a new view, and so does configuration that was copied; the number is bounded, and one that a
+ * Guarantees: a program that was replaced by an upgrade gets a new view, and so do a driver's folder that another one took
+ * the place of, and configuration that was copied; the number is bounded, and one that a
  * waiting sandbox needs is never dropped.
  */
 import { mkdirSync, rmdirSync, statSync } from "node:fs"
@@ -26,7 +27,11 @@ export class RootViews {
     const editions = [executables.program, ...Object.values(executables.spawn)].map(
       (path) => statSync(path, { throwIfNoEntry: false })?.ctimeMs,
     )
-    const key = JSON.stringify([executables, editions, configurationEdition()])
+    const folders = Object.keys(executables.bundles).map((path) => {
+      const found = statSync(path, { throwIfNoEntry: false })
+      return found === undefined ? undefined : [found.dev, found.ino, found.birthtimeMs]
+    })
+    const key = JSON.stringify([executables, editions, folders, configurationEdition()])
     const known = this.#views.get(key)
     if (known !== undefined) {
       this.#views.delete(key)

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs"
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
 import type { SandboxBackend, SandboxShape } from "../../../src/sandbox/backend.ts"
 import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
@@ -18,14 +17,7 @@ import {
   temporaryFolder,
   until,
 } from "../../support/sealed.ts"
-
-const statOf = (pid: number): string => {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, "utf8")
-  } catch {
-    return ""
-  }
-}
+import { oneIsReady, waiting } from "../../support/waiting.ts"
 
 const shape = shapeOf(profileOf({}))
 const otherShape = shapeOf(profileOf({ limits: { pids: 7 } }))
@@ -89,9 +81,20 @@ describe("which sandboxes are kept ready", () => {
     expect(made).toHaveLength(READY.perShape)
   })
   test("never more in all than the budget: the shape that was not asked for the longest gives way", async () => {
-    for (let n = 0; n < READY.total + 3; n += 1) await use(1, shape, `/r${n}`)
+    const others = (n: number): SandboxShape => ({ ...shape, limits: { ...shape.limits, pids: 100 + n } })
+    for (let n = 0; n < READY.total + 3; n += 1) await use(1, others(n))
     expect(made.length - dropped.length).toBe(READY.total)
     expect(dropped[0]).toBe(made[0])
+  })
+  test("those that show programs that were replaced meanwhile go at once", async () => {
+    await use(1, shape, "/old")
+    const old = [...made]
+    await use(1, otherShape, "/old")
+    expect(dropped).toEqual([])
+    await use(1, shape, "/new")
+    expect(dropped).toEqual(old)
+    expect(ready.take(shape, "/old")).toBeUndefined()
+    expect(ready.take(otherShape, "/old")).toBeDefined()
   })
   test("one that died while it waited is not given out", async () => {
     await use(1)
@@ -130,24 +133,10 @@ describe("sandboxes that wait with the process already inside", () => {
     await backend[Symbol.asyncDispose]()
     for (const folder of [data, workspace]) removeFolder(folder)
   })
-  /** Processes of this host that wait inside for a job: the interpreter, started by its descriptor. */
-  const waiting = (): number[] =>
-    descendants(process.pid)
-      .map(({ pid }) => pid)
-      .filter((pid) => commandOf(pid).startsWith("/proc/self/fd/10\0"))
-
-  /** One waits, has nothing more to do before its job comes, and the host has heard so. */
-  const oneIsReady = async (): Promise<void> => {
-    const idle = (pid: number): boolean => / S /.test(statOf(pid))
-    await until(() => waiting().length > 0 && waiting().every(idle), "one waits for the next call")
-    // What it said before lies with the launcher: by the answer to a question that is asked now, that has been read.
-    await (await prepared(backend, { limits: { pids: 7 } }))[Symbol.asyncDispose]()
-  }
-
   test("a call is run by a process that was there before it, and that becomes its program", async () => {
     await (await runShell(backend, workspace, "true")).exited.discard()
     for (let calls = 0; calls < 3; calls += 1) {
-      await oneIsReady()
+      await oneIsReady(backend)
       const there = descendants(process.pid).filter(({ pid }) => waiting().includes(pid))
       const script = "echo up; read line; echo $line"
       await using sandbox = await prepared(backend)

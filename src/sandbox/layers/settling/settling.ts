@@ -79,6 +79,9 @@ class ThreadEnded extends Error {}
 let thread: Thread | undefined
 let calls = 0
 
+/** Are there calls that would have to wait for what this thread does? */
+export const othersWait = (): boolean => calls > 0
+
 /** A call's layers are open from now on, until the answer is called. */
 export const callBegins = (): (() => void) => {
   calls += 1

@@ -54,11 +54,23 @@ export class ReadySandboxes {
   /** A call runs in one of this shape: another may come. */
   used(shape: SandboxShape, root: string): void {
     const key = keyOf(shape, root)
+    this.#drain(shape, root)
     const kind = this.#kinds.get(key) ?? { shape, root, waiting: [], making: 0, taken: [] }
     kind.taken.push(this.#now())
     if (kind.taken.length > READY.perShape) kind.taken.shift()
     this.#kinds.delete(key)
     this.#kinds.set(key, kind)
+  }
+
+  /** The same shape has another view by now: its programs were replaced, and those that show the old ones go. */
+  #drain(shape: SandboxShape, root: string): void {
+    const same = JSON.stringify(shape)
+    for (const [key, kind] of this.#kinds) {
+      if (kind.root === root || JSON.stringify(kind.shape) !== same) continue
+      for (const sandbox of kind.waiting.splice(0)) this.#options.drop(sandbox)
+      if (kind.making === 0) this.#kinds.delete(key)
+      else kind.taken.splice(0)
+    }
   }
 
   /** Now is a time to make what calls of late would have used. */
