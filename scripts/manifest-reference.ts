@@ -57,6 +57,7 @@ const shared: readonly (readonly [heading: string, pointer: string, word: string
   ["The `setup` steps", "common#/$defs/setup", "[steps](#the-setup-steps)"],
   ["The `install` methods", "common#/$defs/install", "[methods](#the-install-methods)"],
   ["The `runner` block", "common#/$defs/runnerInline", "[`runner`](#the-runner-block)"],
+  ["The `conform` block", "common#/$defs/conform", "[`conform`](#the-conform-block)"],
   ["The `version_check` block", "common#/$defs/versionCheck", "[`version_check`](#the-version_check-block)"],
 ]
 

@@ -247,6 +247,14 @@ const addCatalogue = (program: Command, terminal: Terminal, finish: Finish): voi
   listing("prune", commands.prune).action(async (flags) =>
     finish(await (await import("./commands/prune.ts")).run(flags, terminal)),
   )
+  listing("conform [name...]", commands.conform)
+    .option("--all", options.all)
+    .option("--outside", options.outside)
+    .option("--junit <file>", options.junit)
+    .addOption(new Option("--tap", options.tap).conflicts("json"))
+    .action(async (names: string[], flags) =>
+      finish(await (await import("./commands/trying/conform.ts")).run(names, flags, terminal)),
+    )
   program
     .command("validate <path...>")
     .description(commands.validate)

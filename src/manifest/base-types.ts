@@ -114,6 +114,7 @@ export interface ToolContract {
     readonly output?: JsonValue
     readonly note?: string
   }[]
+  readonly conform?: readonly ConformCase[]
   readonly metadata: JsonObject
   /** from `metadata.operation` */
   readonly operation?: Operation
@@ -155,6 +156,30 @@ export interface Operation {
   readonly compensation?: { readonly tool: string; readonly note?: string }
   /** whose words for errors its callers know */
   readonly spelling?: "aruntime"
+}
+
+/** What a run must come to, from `metadata.conform`. */
+export interface ConformCase {
+  readonly name: string
+  readonly note?: string
+  /** of a driver's case */
+  readonly tool?: string
+  /** absent: it adds to the example of that name */
+  readonly input?: JsonObject
+  readonly context?: JsonObject
+  /** a folder beside the manifest; default: `example`, where it is there */
+  readonly workspace?: string
+  readonly files: readonly { readonly path: string; readonly content: string }[]
+  /** calls that make the workspace ready */
+  readonly before: readonly { readonly tool: string; readonly input: JsonObject; readonly driver?: string }[]
+  readonly output?: JsonValue
+  readonly schema?: JsonSchema | boolean
+  readonly pattern?: string
+  readonly error?: string
+  /** `kind path`, globs allowed; all that changes and nothing else */
+  readonly effects?: readonly string[]
+  /** a recording beside the manifest */
+  readonly replay?: string
 }
 
 export interface DriverLimits {

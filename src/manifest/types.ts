@@ -17,6 +17,7 @@ import type {
   ManifestSource,
   RetryRule,
   ToolContract,
+  ConformCase,
 } from "./base-types.ts"
 import type { DriverEgress } from "./values/egress-block.ts"
 import type { AuthSpec } from "./kinds/auth.ts"
@@ -124,6 +125,7 @@ export interface DriverContract extends DriverEgress {
   /** where its own program gets tokens that are kept out of its sandbox, from `metadata.oauth` */
   readonly tokenCapture?: TokenCapture
   readonly examples: readonly { readonly goal: string; readonly note?: string; readonly cmd?: string }[]
+  readonly conform?: readonly ConformCase[]
   readonly tags: readonly string[]
   readonly metadata: JsonObject
   /** set when the manifest parsed but can never serve a call; the registry shows it as unavailable */

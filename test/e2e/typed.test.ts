@@ -25,11 +25,12 @@ ${commands}`
   return stdout.split("\n").filter((line) => line !== "")
 }
 
+const blocksIn = (text: string): string => [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block]) => block).join("")
+
 /** The sh blocks below a heading of the README. */
 const blocksBelow = (heading: string): string => {
   const text = readFileSync(join(clone, "README.md"), "utf8")
-  const section = text.split(/^## /m).find((part) => part.startsWith(heading)) ?? ""
-  return [...section.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block]) => block).join("")
+  return blocksIn(text.split(/^## /m).find((part) => part.startsWith(heading)) ?? "")
 }
 
 test("the README's first calls all work as they are written", async () => {
@@ -97,4 +98,12 @@ test("every command that the tour shows can be typed and ends as in the tour", a
     { ok: true, denied: [expect.objectContaining({ target: expect.stringContaining("telemetry.example.net") })] },
     { ok: true, entries: 3 },
   ])
+})
+
+test("docs/conform.md is typed as it is written, from a folder of one's own", async () => {
+  const typed = blocksIn(readFileSync(join(clone, "docs", "conform.md"), "utf8"))
+  const said = await type(`JUNIT=$(mktemp -d)\n${typed.replaceAll("report.xml", '"$JUNIT/report.xml"')}`, true)
+  const reports = said.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line) as { ok: boolean })
+  expect(reports.map(({ ok }) => ok)).toEqual([true, true, true, false])
+  expect(said.filter((line) => line.startsWith("ok "))).toHaveLength(5)
 })

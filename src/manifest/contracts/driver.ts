@@ -5,6 +5,7 @@
  * each named in the contract's source; what can be parsed but never serve a call is marked `unusable`.
  * Does not: meet the tool's contract; binding.ts does.
  */
+import { readConform } from "../kinds/conform.ts"
 import { sourceOf } from "../values/context.ts"
 import type { Context } from "../values/context.ts"
 import { checkCredentials } from "../values/credentials.ts"
@@ -221,6 +222,7 @@ export function readDriver(written: JsonObject, context: Context, from?: Origin)
     examples: objects(front, "examples").map((each) =>
       defined({ goal: text(each, "goal"), note: optionalText(each, "note"), cmd: optionalText(each, "cmd") }),
     ),
+    conform: readConform(metadata, "driver", context.report),
     tags: texts(front, "tags"),
     metadata,
     // What its kind would need to run it, `execute` does without.

@@ -6,6 +6,7 @@
  * schemas.
  * Does not: look at other files; the action a tool implements is found, checked and inherited from in catalogue.ts.
  */
+import { readConform } from "../kinds/conform.ts"
 import { parseApproval } from "../values/approval.ts"
 import { sourceOf } from "../values/context.ts"
 import type { Context, Lifted } from "../values/context.ts"
@@ -161,6 +162,7 @@ export function readTool(
     examples: objects(front, "examples").map((e) =>
       defined({ name: text(e, "name"), input: object(e, "input"), output: e["output"], note: optionalText(e, "note") }),
     ),
+    conform: readConform(metadata, "tool", report),
     metadata,
     operation: readOperation(metadata, report),
     source: sourceOf(context, written),

@@ -1,0 +1,78 @@
+/**
+ * One case, run: its workspace, the calls that make it ready, the call itself, and what it came to.
+ *
+ * Guarantees: whatever happens, there is a result, and the workspace is gone. What is approved is what the case does in
+ * that workspace.
+ */
+import { performance } from "node:perf_hooks"
+import type { Caller } from "../access/caller.ts"
+import type { CallRequest, Envelope, Host } from "../types.ts"
+import { ExampleFault, furnish } from "./furnish.ts"
+import type { Gathered } from "./gather.ts"
+import { faultsOf } from "./holds.ts"
+import { isBlocking } from "./outcome.ts"
+import type { ConformResult } from "./types.ts"
+import { writeSetDigest } from "./write-set.ts"
+
+export interface Runnable extends Gathered {
+  readonly tool: string
+  /** `id@major` */
+  readonly driver: string
+}
+
+interface Circumstances {
+  readonly caller?: Caller | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+const failed = (why: string, began: number): ConformResult => ({
+  outcome: "failed",
+  why: [why],
+  ms: Math.round(performance.now() - began),
+})
+
+const resultOf = (runnable: Runnable, envelope: Envelope, began: number): ConformResult => {
+  const ms = Math.round(performance.now() - began)
+  const faults = faultsOf(runnable.expected, envelope)
+  if (faults.length === 0)
+    return { outcome: "passed", why: [], ms, envelope, writeSet: writeSetDigest(envelope.effects) }
+  const code = envelope.ok ? undefined : envelope.error.code
+  if (code !== undefined && runnable.expected.error === undefined && isBlocking(code))
+    return { outcome: "blocked", why: faults, ms, envelope, code }
+  return { outcome: "failed", why: faults, ms, envelope }
+}
+
+export const runCase = async (host: Host, runnable: Runnable, around: Circumstances): Promise<ConformResult> => {
+  const began = performance.now()
+  const { file, folder, files, before, tool, driver, input, context } = runnable
+  const options = {
+    approved: true,
+    ...(around.caller === undefined ? {} : { caller: around.caller }),
+    ...(around.signal === undefined ? {} : { signal: around.signal }),
+  }
+  try {
+    using workspace = furnish({ file, files, ...(folder === undefined ? {} : { folder }) })
+    for (const step of before) {
+      const request = { tool: step.tool, input: step.input, workspace: workspace.folder }
+      const ready = await host.call(step.driver === undefined ? request : { ...request, driver: step.driver }, options)
+      if (!ready.ok && isBlocking(ready.error.code))
+        return {
+          outcome: "blocked",
+          why: [`before it, ${step.tool}: ${ready.error.message}`],
+          ms: 0,
+          code: ready.error.code,
+        }
+      if (!ready.ok)
+        return failed(`before it, ${step.tool} ended as ${ready.error.code}: ${ready.error.message}`, began)
+    }
+    const request: CallRequest = { tool, input, workspace: workspace.folder, driver }
+    return resultOf(
+      runnable,
+      await host.call(context === undefined ? request : { ...request, context }, options),
+      began,
+    )
+  } catch (error) {
+    if (error instanceof ExampleFault) return failed(error.message, began)
+    throw error
+  }
+}
