@@ -215,6 +215,20 @@ export const reasons = Object.freeze({
     "give it less to do, or raise `timeout_ms` in the contract",
     true,
   ),
+  partial_effect: reason(
+    "tool",
+    502,
+    1,
+    "the tool did a part of what it was asked, and not the rest",
+    "read `details`; look at what was done before it is run again",
+  ),
+  compensation_failed: reason(
+    "tool",
+    502,
+    1,
+    "what the tool was to undo is not undone",
+    "have a person look at what was done and what is left of it",
+  ),
   cancelled: reason("tool", 499, 1, "the call was cancelled; nothing was committed", "run it again when wanted"),
   limit_exceeded: reason(
     "tool",

@@ -16,6 +16,7 @@ import { judgeEffects } from "./judging/effects.ts"
 import type { Judged, Ran } from "./steps.ts"
 import { blameDenial, isOfTheTool, remediesOf } from "./judging/denials.ts"
 import { badOutput, keptOutputs, outputNotes } from "./judging/files.ts"
+import { classified } from "./judging/told.ts"
 import { notInvited } from "./judging/second-run.ts"
 
 const SHOWN = 20
@@ -216,5 +217,5 @@ export const judge = async (core: HostCore, ran: Ran): Promise<Judged> => {
     const asked = needsApproval(ran, effects)
     return asked === undefined ? { verdict: good } : { verdict: asked, ifApproved: good }
   })()
-  return { ...ran, effects, ...judged, verdict: notInvited(ran, judged.verdict) }
+  return { ...ran, effects, ...judged, verdict: notInvited(ran, classified(ran.tool, judged.verdict)) }
 }

@@ -18,6 +18,7 @@ import { whatRan } from "../receipts/what-ran.ts"
 import type { CallError, Envelope, ReportedEffect } from "../types.ts"
 import type { AccessRecord } from "../access-record/types.ts"
 import { mutatesOutside } from "../access/decide.ts"
+import { outOfUse, takeTurn } from "./admission/operation.ts"
 import { admit } from "./admit.ts"
 import { approve, authorizeAsking } from "./approve.ts"
 import type { HostCore } from "./core.ts"
@@ -36,6 +37,7 @@ import { approvalUrl, settle } from "./settle.ts"
 import { signIn } from "./sign-in.ts"
 import { transform } from "./transform.ts"
 import type { Authorized, Holder, Judged, Progress, Requested, Routed, Step } from "./steps.ts"
+import { told } from "./judging/told.ts"
 import { tellDenials } from "./judging/denials.ts"
 
 type End = Success | Failure
@@ -83,9 +85,13 @@ const walk = async (
   }
   tell({ type: "admitted", tool: `${admitted.value.tool.id}@${admitted.value.tool.major}` })
   scope.use(admitted.value.folder)
+  const gone = outOfUse(admitted.value.tool, Date.now())
+  if (gone !== undefined) return gone
   const authorized = await authorizeAsking(core, admitted.value)
   trail.mark("authorize", authorized.ok ? authorized.value : undefined)
   if (!authorized.ok) return authorized
+  const busy = await takeTurn(core, authorized.value.tool, scope)
+  if (busy !== undefined) return busy
   tellChanged(requested, authorized.value.tool)
   const turn = await turnOn(authorized.value)
   if (turn !== undefined && "code" in turn) return turn
@@ -373,7 +379,8 @@ const performTold = async (
   const scope = new AsyncDisposableStack()
   try {
     using _open = openCall(core.data, requested.call, String(requested.request.tool), whoseCall(requested.caller))
-    const end = await walk(core, requested, trail, scope, holder).catch(thrown)
+    const walked = await walk(core, requested, trail, scope, holder).catch(thrown)
+    const end = "tool" in trail.progress ? told(trail.progress.tool, walked, Date.now()) : walked
     const envelope = await record(core, log, trail, end)
     if (trail.held !== undefined) await noteReceipt(holder, envelope)
     return envelope

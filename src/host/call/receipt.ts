@@ -9,7 +9,7 @@
  */
 import { accessFacts as recordFacts } from "../access-record/facts.ts"
 import { declaredKind } from "../../manifest/kinds/body.ts"
-import { jcs } from "../../manifest/values/digest.ts"
+import { digestOf, jcs } from "../../manifest/values/digest.ts"
 import { shown } from "../../manifest/values/diagnostics.ts"
 import type { JsonObject, JsonValue } from "../../manifest/types.ts"
 import type { Denial } from "../../sandbox/backend.ts"
@@ -186,6 +186,24 @@ const small = (value: JsonValue): JsonValue => boundedValue(value, hostLimits.re
 
 const has = <T extends Progress>(progress: Progress, key: keyof T): progress is T => key in progress
 
+/** What a contract wants in its receipts: its classes, and digests of what it names, each for this call alone. */
+const operationFacts = ({ call, tool: { operation }, input }: Admitted): JsonObject => {
+  if (operation === undefined) return {}
+  const { dataClassification, permissionClass, auditFields } = operation
+  const named = auditFields.filter((field) => Object.hasOwn(input, field))
+  return {
+    ...(dataClassification === undefined ? {} : { data_classification: cut(dataClassification, 64) }),
+    ...(permissionClass === undefined ? {} : { permission_class: cut(permissionClass, 64) }),
+    ...(named.length === 0
+      ? {}
+      : {
+          audit: small(
+            Object.fromEntries(named.map((field) => [field, digestOf([call, field, input[field] ?? null])])),
+          ),
+        }),
+  }
+}
+
 const admittedFacts = (progress: Progress): JsonObject => {
   if (!has<Admitted>(progress, "tool")) return {}
   const { tool, input, context, workspace, plan } = progress
@@ -196,6 +214,7 @@ const admittedFacts = (progress: Progress): JsonObject => {
       version: tool.version,
       digest: tool.source.digest,
       mutates: small(tool.mutates.map((scope) => scope.text)),
+      ...operationFacts(progress),
     },
     workspace_id: workspace.toWellFormed(),
     ...keysOf("input_keys", input),

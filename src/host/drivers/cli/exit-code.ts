@@ -7,6 +7,7 @@
 import { cliOf } from "../../../manifest/kinds/body.ts"
 import type { DriverContract } from "../../../manifest/types.ts"
 import type { ReasonCode } from "../../reasons.ts"
+import { codeOfWord } from "../../invoke/spellings.ts"
 import { isReasonCode } from "../../failure.ts"
 
 /** Codes a program may claim by its exit code; the rest of the table is the host's to say. */
@@ -22,6 +23,9 @@ const claimable: ReadonlySet<ReasonCode> = new Set<ReasonCode>([
   "upstream_error",
   "timeout",
   "limit_exceeded",
+  "output_invalid",
+  "partial_effect",
+  "compensation_failed",
 ])
 
 type ExitMeaning =
@@ -44,8 +48,12 @@ export const exitWord = (driver: DriverContract, exitCode: number): string | und
 }
 
 /** The code that a driver's word for a failure is: one that it may claim, else one of its own. */
-export const claimedCode = ({ id }: DriverContract, word: string): ReasonCode | `${string}:${string}` =>
-  isReasonCode(word) && claimable.has(word) ? word : `${id}:${word.replaceAll(/[^A-Za-z0-9_.-]/g, "_").slice(0, 64)}`
+export const claimedCode = ({ id }: DriverContract, word: string): ReasonCode | `${string}:${string}` => {
+  const code = codeOfWord(word)
+  return isReasonCode(code) && claimable.has(code)
+    ? code
+    : `${id}:${word.replaceAll(/[^A-Za-z0-9_.-]/g, "_").slice(0, 64)}`
+}
 
 export const exitMeaning = (driver: DriverContract, exitCode: number): ExitMeaning => {
   const word = exitWord(driver, exitCode)

@@ -54,7 +54,11 @@ const parsed = (call: KindCall, value: JsonValue, result: KindResult): Outcome =
     code: claimedCode(call.driver.contract, typeof code === "string" ? code : "upstream_error"),
     message: `${call.driver.key}: ${typeof message === "string" && message !== "" ? message.slice(0, 500) : "it failed"}`,
     ...(typeof retryable === "boolean" ? { retryable } : {}),
-    details: { exit_code: result.exitCode, stderr: tail(result.stderr) },
+    details: {
+      exit_code: result.exitCode,
+      stderr: tail(result.stderr),
+      ...(code === "timeout.unknown-commit" ? { commit: "unknown" } : {}),
+    },
   }
 }
 

@@ -7,7 +7,10 @@ export const amlFields: readonly FieldRow[] = [
   row("spec_version", "must be one that this host approves (`1.2`); `metadata.origin.spec_version`"),
   row("tool_id", "`id`, with `_` as `-`; as written in `metadata.origin.id`"),
   row("version", "`version`"),
-  row("status", "`metadata.operation.status`: `disabled` refuses calls, `deprecated` and `draft` are noted"),
+  row(
+    "status",
+    "`metadata.operation.status`: `disabled` refuses calls (`tool_unavailable`), `deprecated` and `draft` are noted",
+  ),
   row("meta.name", "`name`"),
   row("meta.description", "`description`"),
   row("meta.owner", "`metadata.origin.owner`"),
