@@ -75,9 +75,8 @@ export const openFormatsWorld = async ({ config = "", unvouched, edit }: WorldOp
       return server
     }),
   )
-  const services = NAMES.map((name, i) => `    ${name}: 127.0.0.1:${(servers[i]?.address() as AddressInfo).port}`).join(
-    "\n",
-  )
+  const ports = servers.map((server) => (server.address() as AddressInfo).port)
+  const services = NAMES.map((name, i) => `    ${name}: 127.0.0.1:${ports[i]}`).join("\n")
   const data = join(folder, "data")
   mkdirSync(data, { mode: 0o700 })
   const file = join(folder, "caisson.yaml")

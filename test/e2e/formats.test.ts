@@ -104,7 +104,7 @@ describe("with the operator's annotations", () => {
 
   it("keeps the data's class and digests of the audited fields in the receipt, and no value", async () => {
     const { call } = await world.call("note-read", { name: "old" })
-    const found = (await readReceipts(world.data, { call }))[0] as unknown as {
+    const found = readReceipts(world.data, { call })[0] as unknown as {
       metadata: { tool: Record<string, unknown> }
     }
     expect(found.metadata.tool).toMatchObject({
