@@ -34,11 +34,18 @@ interface WorldOptions {
   readonly config?: string
   /** the folder of manifests is one that a caller named, not the operator */
   readonly unvouched?: boolean
+  /** further names → addresses */
+  readonly services?: Readonly<Record<string, string>>
   /** changes a fixture before it is read */
   readonly edit?: (put: (name: string, change: (text: string) => string) => void) => void
 }
 
-export const openFormatsWorld = async ({ config = "", unvouched, edit }: WorldOptions = {}): Promise<FormatsWorld> => {
+export const openFormatsWorld = async ({
+  config = "",
+  unvouched,
+  services: more = {},
+  edit,
+}: WorldOptions = {}): Promise<FormatsWorld> => {
   const folder = openFolder()
   const manifests = join(folder, "m")
   cpSync(join(import.meta.dirname, "../../fixtures/formats"), manifests, { recursive: true })
@@ -76,7 +83,10 @@ export const openFormatsWorld = async ({ config = "", unvouched, edit }: WorldOp
     }),
   )
   const ports = servers.map((server) => (server.address() as AddressInfo).port)
-  const services = NAMES.map((name, i) => `    ${name}: 127.0.0.1:${ports[i]}`).join("\n")
+  const named = { ...Object.fromEntries(NAMES.map((name, i) => [name, `127.0.0.1:${ports[i]}`])), ...more }
+  const services = Object.entries(named)
+    .map(([name, address]) => `    ${name}: ${address}`)
+    .join("\n")
   const data = join(folder, "data")
   mkdirSync(data, { mode: 0o700 })
   const file = join(folder, "caisson.yaml")

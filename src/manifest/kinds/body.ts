@@ -67,7 +67,7 @@ export function readCall(
   tool: string,
   context: Context,
 ): KindCall {
-  if (body.kind === "builtin") return { builtin: readBuiltinCall(block ?? {}, tool) }
+  if (body.kind === "builtin") return { builtin: readBuiltinCall(block ?? {}, path, tool, context.report) }
   if (block === undefined || body.kind === "code") return {}
   switch (body.kind) {
     case "cli":

@@ -1,6 +1,7 @@
 /** Kind builtin (AIP-30): a function of the host itself. It has no install, auth or network of its own. */
 import type { Report } from "../values/diagnostics.ts"
-import { optionalObject, optionalText } from "../values/fields.ts"
+import { object, objects, optionalObject, optionalText } from "../values/fields.ts"
+import { type DatabaseCall, POSTGRESQL, readDatabase } from "./database.ts"
 import type { CliSandbox } from "./cli.ts"
 import { readSandbox } from "./cli-sandbox.ts"
 import type { JsonObject } from "../base-types.ts"
@@ -13,16 +14,32 @@ export interface BuiltinSpec {
 export interface BuiltinCall {
   /** under which the host knows the function; absent in the manifest: the tool's id */
   readonly hostId: string
+  /** of a function that asks a database: which, and what */
+  readonly database?: DatabaseCall
 }
 
 /** What drivers of other kinds declare and this one has no use for is an error. */
 export function readBuiltin(front: JsonObject, report: Report): BuiltinSpec {
-  for (const key of ["install", "auth", "network"])
+  // A function of the host that asks a service has what a driver of that service has.
+  const asks = objects(front, "implements").some(
+    (entry) => object(object(object(entry, "metadata"), "builtin"), "database")["address"] !== undefined,
+  )
+  for (const key of asks ? ["install"] : ["install", "auth", "network"])
     if (front[key] !== undefined) report.error("builtin-extra", key, `a builtin driver has no \`${key}\``, "remove it")
   const sandbox = optionalObject(front, "sandbox")
   return sandbox === undefined ? {} : { fs: readSandbox(sandbox, "sandbox", report).fs }
 }
 
-export const readBuiltinCall = (block: JsonObject, tool: string): BuiltinCall => ({
-  hostId: optionalText(block, "host_id") ?? tool,
-})
+export function readBuiltinCall(block: JsonObject, path: string, tool: string, report: Report): BuiltinCall {
+  const hostId = optionalText(block, "host_id") ?? tool
+  const database = optionalObject(block, "database")
+  if (database === undefined) return { hostId }
+  if (hostId !== POSTGRESQL)
+    report.error(
+      "database",
+      `${path}.host_id`,
+      "no function of the host asks such a database",
+      `write \`host_id: ${POSTGRESQL}\``,
+    )
+  return { hostId, database: readDatabase(database, `${path}.database`, report) }
+}

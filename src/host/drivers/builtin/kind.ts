@@ -6,7 +6,8 @@
  * reached through the call's layer alone, so that what they change is judged and committed as a program's changes are.
  * Does not: seal a function of the program that embeds the host; envelope and receipt say so.
  */
-import type { CliSandbox, DriverContract, JsonObject } from "../../../manifest/types.ts"
+import { digestOf } from "../../../manifest/values/digest.ts"
+import type { CliSandbox, DatabaseCall, DriverContract, JsonObject } from "../../../manifest/types.ts"
 import type { Failure, Success } from "../../failure.ts"
 import { wholeInput } from "../../invoke/whole-input.ts"
 import type {
@@ -19,6 +20,8 @@ import type {
   KindCommand,
   Surroundings,
 } from "../kind.ts"
+import { askDatabase } from "../database/ask.ts"
+import { serviceNeeds } from "../service-needs.ts"
 import { unreadablePattern } from "../unreadable-pattern.ts"
 import { editFile, readFile, writeFile } from "./files.ts"
 import { runEmbedded } from "../embedded/run.ts"
@@ -64,6 +67,7 @@ const absent = (name: string): readonly [message: string, fix: string] => [
 const available: DriverKindModule["available"] = async (_driver, here, bindings): Promise<DriverAvailability> => {
   const builtins = new Map<string, FoundFunction>()
   for (const binding of bindings) {
+    if (binding.implementation.builtin?.database !== undefined) continue
     const found = functionFor(binding, here)
     if (found === undefined) {
       const [reason, fix] = absent(hostIdOf(binding))
@@ -92,7 +96,21 @@ const act = async (found: FoundFunction, call: KindCall, desk: Desk): Promise<Su
   return { ok: true, value, notes }
 }
 
+const databaseOf = ({ binding }: KindCall): DatabaseCall | undefined => binding.implementation.builtin?.database
+
+/** The database as it is shown; the statement is the author's, and long. */
+const shownDatabase = ({ host, port, name }: DatabaseCall): readonly string[] => [
+  "postgresql",
+  `${host}:${port}/${name}`,
+]
+
 const command = (call: KindCall): Answer<KindCommand> => {
+  const database = databaseOf(call)
+  if (database !== undefined)
+    return {
+      ok: true,
+      value: { run: "hosted", shown: shownDatabase(database), act: (desk) => askDatabase(call, database, desk) },
+    }
   const found = foundFor(call)
   if (found === undefined) {
     const [message, hint] = absent(hostIdOf(call.binding))
@@ -104,9 +122,21 @@ const command = (call: KindCall): Answer<KindCommand> => {
   }
 }
 
-const shownOf = (call: KindCall): readonly string[] => ["builtin", foundFor(call)?.id ?? hostIdOf(call.binding)]
+const shownOf = (call: KindCall): readonly string[] => {
+  const database = databaseOf(call)
+  return database === undefined ? ["builtin", named(call)] : shownDatabase(database)
+}
+const named = (call: KindCall): string => foundFor(call)?.id ?? hostIdOf(call.binding)
 
 const evidence = (call: KindCall): JsonObject => {
+  const database = databaseOf(call)
+  if (database !== undefined) {
+    const { statement } = database
+    return {
+      database: shownDatabase(database)[1] ?? "",
+      ...(statement === undefined ? {} : { statement_digest: digestOf(statement) }),
+    }
+  }
   const found = foundFor(call)
   return { builtin: found?.id ?? hostIdOf(call.binding), sealed: found?.whose === "caisson" }
 }
@@ -123,13 +153,16 @@ export const builtinKind: DriverKindModule = {
   available,
   needs: (call) => ({
     ok: true,
-    value: {
-      fs: fsOf(call),
-      env: { pass: [], set: {} },
-      egress: [],
-      tty: false,
-      notes: foundFor(call)?.whose === "embedder" ? [UNSEALED] : [],
-    },
+    value:
+      databaseOf(call) === undefined
+        ? {
+            fs: fsOf(call),
+            env: { pass: [], set: {} },
+            egress: [],
+            tty: false,
+            notes: foundFor(call)?.whose === "embedder" ? [UNSEALED] : [],
+          }
+        : serviceNeeds(call.driver.contract),
   }),
   command,
   outline: shownOf,

@@ -50,7 +50,7 @@ export const originText = ({ secure, host, port }: Origin): string => {
   return `${secure ? "https" : "http"}://${name}${port === (secure ? 443 : 80) ? "" : `:${port}`}`
 }
 
-const notDialled = ({ decision, reason }: Verdict, { host, port }: Origin): Failure => {
+export const notDialled = ({ decision, reason }: Verdict, { host, port }: Origin): Failure => {
   const target = `${host}:${port}`
   const { message, hint } = explainDenial({ reason, target })
   if (decision !== "infrastructure")

@@ -1,0 +1,121 @@
+/**
+ * One connection to PostgreSQL over the call's own way out.
+ *
+ * Guarantees: it is dialled by the outlet, so to the declared address alone, vetted; TLS proves the host unless the author
+ * gave it up in so many words; what comes is counted, and ends the connection where it is more than may be kept.
+ */
+import type { Duplex } from "node:stream"
+import type * as Pg from "pg"
+import { onDemand } from "../../../manifest/schema/on-demand.ts"
+import type { DatabaseCall, JsonValue } from "../../../manifest/types.ts"
+import type { Failure } from "../../failure.ts"
+import { notDialled } from "../http/exchange.ts"
+import type { Answer, Desk } from "../kind.ts"
+import { wireFactor } from "./limits.ts"
+
+const pg = onDemand<typeof Pg>("pg")
+
+export interface Session extends AsyncDisposable {
+  readonly client: Pg.Client
+  /** more came than may be kept */
+  readonly isTooMuch: () => boolean
+}
+
+interface Account {
+  readonly user: string
+  readonly password: string
+}
+
+/** A service account is a JSON object in the vault. */
+export const accountOf = (secret: string): Account | undefined => {
+  let value: JsonValue
+  try {
+    value = JSON.parse(secret) as JsonValue
+  } catch {
+    return undefined
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined
+  const { user, username, password } = value as Readonly<Record<string, JsonValue>>
+  const name = user ?? username
+  return typeof name === "string" && typeof password === "string" ? { user: name, password } : undefined
+}
+
+/** What pg asks of a socket and a stream does not have; it stands already. */
+const asSocket = (connection: Duplex, count: (chunk: Buffer) => void): Duplex =>
+  Object.assign(connection, {
+    // Once pg listens, so that nothing is read before that; a server says nothing until it is spoken to.
+    connect: () =>
+      queueMicrotask(() => {
+        connection.on("data", count)
+        connection.emit("connect")
+      }),
+    setNoDelay: () => connection,
+    setKeepAlive: () => connection,
+    ref: () => connection,
+    unref: () => connection,
+  })
+
+export const openSession = async (
+  desk: Pick<Desk, "outlet" | "signal" | "outputBytes">,
+  { host, port, name, tls }: DatabaseCall,
+  { user, password }: Account,
+): Promise<Answer<Session>> => {
+  const dialled = await desk.outlet.connect({ host, port, signal: desk.signal })
+  if (!dialled.ok) return notDialled(dialled.verdict, { secure: tls, host, port })
+  const { connection } = dialled
+  let bytes = 0
+  let tooMuch = false
+  const most = desk.outputBytes * wireFactor
+  const count = (chunk: Buffer): void => {
+    bytes += chunk.length
+    if (bytes <= most) return
+    tooMuch = true
+    connection.destroy()
+  }
+  const client = new (pg().Client)({
+    host,
+    user,
+    password,
+    database: name,
+    application_name: "caisson",
+    stream: () => asSocket(connection, count) as never,
+    ssl: tls ? { rejectUnauthorized: true, minVersion: "TLSv1.2" } : false,
+    // Read-only until a transaction says otherwise.
+    options: "-c default_transaction_read_only=on",
+  })
+  client.on("error", () => undefined)
+  const end = async (): Promise<void> => {
+    connection.destroy()
+    await client.end().catch(() => undefined)
+  }
+  const stop = (): void => void connection.destroy()
+  desk.signal.addEventListener("abort", stop, { once: true })
+  try {
+    await client.connect()
+  } catch (error) {
+    await end()
+    return notOpened(error, `${host}:${port}`)
+  }
+  return { ok: true, value: { client, isTooMuch: () => tooMuch, [Symbol.asyncDispose]: end } }
+}
+
+/** SQLSTATE class 28: it does not take the name or the password. */
+const notOpened = (error: unknown, target: string): Failure => {
+  const code = error instanceof pg().DatabaseError ? (error.code ?? "") : ""
+  if (code.startsWith("28"))
+    return {
+      ok: false,
+      code: "auth_required",
+      message: `the database at ${target} does not take the login`,
+      hint: 'set the secret to `{"user": …, "password": …}` as it is there',
+      details: { sqlstate: code },
+    }
+  return {
+    ok: false,
+    code: "upstream_error",
+    message: `the database at ${target} could not be talked with${code === "" ? "" : ` (${code})`}`,
+    retryable: true,
+    undone: true,
+    details: { sent: false, ...(code === "" ? {} : { sqlstate: code }) },
+  }
+}
