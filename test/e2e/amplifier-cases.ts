@@ -226,7 +226,7 @@ amplifier_hooks:
     withHook("guard config: { words: [secret] }, events: [tool:pre, tool:post]", async (world) => {
       expect(errorOf(await world.call("read-file", { path: "notes/secret.txt" }))).toMatchObject({
         code: "policy_violation",
-        details: { event: "tool:pre", hook: "guard.py", reason: "it names what is guarded" },
+        details: { event: "tool:pre", hook: "guard.py", message: "it names what is guarded" },
       })
       const after = await world.call("read-file", { path: "notes/kept.txt" })
       expect(errorOf(after)).toMatchObject({ code: "policy_violation", details: { event: "tool:post" } })

@@ -33,7 +33,7 @@ const verdictOf = (hook: string, event: string, answer: JsonValue, data: JsonObj
   const { action, reason, data: changed, handlers } = answer
   if (handlers === 0)
     return blocked(hook, `the hook ${hook} registers nothing for ${event}, and a hook that is not there blocks`)
-  const words = typeof reason === "string" && reason !== "" ? { reason: reason.slice(0, AMPLIFIER.errorChars) } : {}
+  const words = typeof reason === "string" && reason !== "" ? { message: reason.slice(0, AMPLIFIER.errorChars) } : {}
   if (action === "deny") return blocked(hook, `the hook ${hook} blocked it`, words)
   if (action === "ask_user")
     return blocked(hook, `the hook ${hook} wants a person to be asked, which a hook cannot have done here`, words)

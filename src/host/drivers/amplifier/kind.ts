@@ -125,7 +125,7 @@ const refused = (
   ok: false,
   code: "policy_violation",
   message: `${call.tool.id}: ${message}; nothing was committed`,
-  hint: "read `details.reason`; hooks are the operator's (`amplifier_hooks` in caisson.yaml)",
+  hint: "read `details.message`; hooks are the operator's (`amplifier_hooks` in caisson.yaml)",
   details: { event, ...details },
   ...(event === "tool:pre" ? { undone: true as const } : {}),
 })
