@@ -1,6 +1,6 @@
 /**
  * What the daemon adds to a call: calls a second and how long each takes at 1, 8 and 64 clients over the Unix socket, beside
- * `host.call` in process and bare bubblewrap in the same run; how long it takes to be ready, and what it takes while idle.
+ * the same calls by way of `/mcp`, `host.call` in process and bare bubblewrap in the same run; how long it takes to be ready, and what it takes while idle.
  * Options: `--rounds=N` (starts), `--calls=N` (a turn of each).
  */
 import { spawn, type ChildProcess } from "node:child_process"
@@ -62,31 +62,46 @@ const megabytes = (pid: number): number =>
 
 const agent = new Agent({ keepAlive: true, maxSockets: 64 })
 const body = JSON.stringify({ tool: "bench.true", input: {}, workspace })
-const askDaemon = (socketPath: string): Promise<void> =>
+const post = (socketPath: string, path: string, own: Readonly<Record<string, string>>, sent: string): Promise<string> =>
   new Promise((resolve, reject) => {
-    const asked = request(
-      {
-        socketPath,
-        agent,
-        method: "POST",
-        path: "/v1/calls",
-        headers: {
-          "content-type": "application/json",
-          "content-length": Buffer.byteLength(body),
-          "caisson-approved": "yes",
-        },
-      },
-      (response) => {
-        const pieces: Buffer[] = []
-        response.on("data", (piece: Buffer) => pieces.push(piece))
-        response.on("end", () =>
-          response.statusCode === 200 ? resolve() : reject(new Error(Buffer.concat(pieces).toString())),
-        )
-      },
-    )
+    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(sent), ...own }
+    const asked = request({ socketPath, agent, method: "POST", path, headers }, (response) => {
+      const pieces: Buffer[] = []
+      response.on("data", (piece: Buffer) => pieces.push(piece))
+      response.on("end", () => {
+        const told = Buffer.concat(pieces).toString()
+        if (response.statusCode === 200) resolve(told)
+        else reject(new Error(told))
+      })
+    })
     asked.on("error", reject)
-    asked.end(body)
+    asked.end(sent)
   })
+const askDaemon = async (socketPath: string): Promise<void> =>
+  void (await post(socketPath, "/v1/calls", { "caisson-approved": "yes" }, body))
+
+const VERSION = "2026-07-28"
+const meta = {
+  "io.modelcontextprotocol/protocolVersion": VERSION,
+  "io.modelcontextprotocol/clientInfo": { name: "bench", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": {},
+}
+const mcpBody = JSON.stringify({
+  jsonrpc: "2.0",
+  id: 1,
+  method: "tools/call",
+  params: { name: "bench.true", arguments: {}, _meta: meta },
+})
+const mcpHeaders = {
+  accept: "application/json, text/event-stream",
+  "mcp-protocol-version": VERSION,
+  "mcp-method": "tools/call",
+  "mcp-name": "bench.true",
+}
+const askMcp = async (socketPath: string): Promise<void> => {
+  const told = await post(socketPath, `/mcp?workspace=${encodeURIComponent(workspace)}`, mcpHeaders, mcpBody)
+  if (!told.includes('"receipt":"sha256:') || told.includes('"isError":true')) throw new Error(told)
+}
 
 interface Load {
   readonly perSecond: number
@@ -153,7 +168,8 @@ try {
       if (!told.ok) throw new Error(told.error.message)
     }
     const overHttp = (): Promise<void> => askDaemon(daemonSocket(data))
-    const subjects = { "host.call": inProcess, daemon: overHttp, bwrap: bareBwrap }
+    const overMcp = (): Promise<void> => askMcp(daemonSocket(data))
+    const subjects = { "host.call": inProcess, daemon: overHttp, "/mcp": overMcp, bwrap: bareBwrap }
     for (const call of Object.values(subjects)) await load(8, 16, call)
     console.log("\ntrue, sealed (calls/s · p50 ms · p99 ms)")
     for (const clients of [1, 8, 64]) {
@@ -168,6 +184,10 @@ try {
         )
       const [own, over] = [rows["host.call"], rows["daemon"]]
       if (own === undefined || over === undefined) continue
+      const mcp = (rows["/mcp"]?.perSecond ?? Number.NaN) / over.perSecond
+      console.log(
+        `  ${mcp >= 0.9 ? "met " : "MISSED"} /mcp, by the API's calls/s: ${mcp.toFixed(2)} (bar: at least 0.9)`,
+      )
       if (clients === 1) bar("overhead at p50, by node -e 0", (over.p50 - own.p50) / node, 0.1)
       if (clients === 64)
         console.log(
