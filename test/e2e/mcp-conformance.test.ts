@@ -7,10 +7,10 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { expect, it } from "vitest"
 import { describeNeeding } from "../support/needing.ts"
-import { installSuite, suiteEntry, suiteFolder } from "./mcp-suite-install.ts"
+import { fetchSuite } from "./mcp-suite-fetched.ts"
 
 const run = promisify(execFile)
-const missing = await installSuite()
+const { entry: suiteEntry, folder: suiteFolder, missing } = await fetchSuite()
 
 /** Logins, as both revisions have them. */
 const logins = [

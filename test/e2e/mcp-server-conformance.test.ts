@@ -10,11 +10,11 @@ import { promisify } from "node:util"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { describeNeeding } from "../support/needing.ts"
 import { removeFolder } from "../support/remove-folder.ts"
-import { installSuite, suiteEntry, suiteFolder } from "./mcp-suite-install.ts"
+import { fetchSuite } from "./mcp-suite-fetched.ts"
 import { openSuiteWorld, type SuiteWorld } from "./mcp-suite-world.ts"
 
 const run = promisify(execFile)
-const missing = await installSuite()
+const { entry: suiteEntry, folder: suiteFolder, missing } = await fetchSuite()
 
 interface Check {
   readonly id: string

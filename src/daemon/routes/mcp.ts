@@ -58,22 +58,30 @@ export const mcpRoutes = ({ app, host, calls, empty, callerOf, version, changes,
   changes.onReload(() => void opened?.then((served) => served.changed()))
   changes.onHeld(({ of, id }) => void opened?.then((served) => served.held(of, id)))
   app.addHook("onClose", async () => (await opened)?.[Symbol.asyncDispose]())
-  app.route({
-    method: ["GET", "POST", "DELETE"],
-    url: "/mcp",
-    bodyLimit: daemonLimits.callBytes.value,
-    schema: {
-      hide: true,
-      querystring: closed({ workspace: text, tag: text, find: text }),
-      response: problems(),
-    },
-    handler: async (request, reply) => {
-      const caller = callerOf(request)
-      const choice = choiceOf(request.query as Query, caller)
-      const { serve } = await mcp()
-      reply.hijack()
-      await serve(request.raw, reply.raw, caller, choice, request.body)
-      return await reply
-    },
+  app.register(async (scope) => {
+    // An end of a session has no body, and clients say of it that it is JSON all the same.
+    const parse = scope.getDefaultJsonParser("error", "error")
+    scope.removeContentTypeParser("application/json")
+    scope.addContentTypeParser("application/json", { parseAs: "string" }, (request, body, done) =>
+      body === "" ? done(null) : parse(request, body as string, done),
+    )
+    scope.route({
+      method: ["GET", "POST", "DELETE"],
+      url: "/mcp",
+      bodyLimit: daemonLimits.callBytes.value,
+      schema: {
+        hide: true,
+        querystring: closed({ workspace: text, tag: text, find: text }),
+        response: problems(),
+      },
+      handler: async (request, reply) => {
+        const caller = callerOf(request)
+        const choice = choiceOf(request.query as Query, caller)
+        const { serve } = await mcp()
+        reply.hijack()
+        await serve(request.raw, reply.raw, caller, choice, request.body)
+        return await reply
+      },
+    })
   })
 }

@@ -11,6 +11,7 @@ import type { CallError, Envelope } from "../../host/types.ts"
 import { mcpLimits } from "../limits.ts"
 import { blocksOf } from "./blocks.ts"
 import type { Entry } from "./catalogue.ts"
+import { portable } from "./portable.ts"
 import type { Shown } from "./shown.ts"
 
 /** What is asked of the caller's side nobody has to give. */
@@ -18,7 +19,7 @@ const inputOf = ({ contract: { inputs }, shown: { rounds } }: Entry): Tool["inpu
   const asked = new Set(
     rounds.flatMap((round) => Object.values(round).flatMap((ask) => (ask.by === "form" ? ask.inputs : [ask.input]))),
   )
-  const { required, ...rest } = inputs as JsonObject
+  const { required, ...rest } = portable({ ...inputs, type: "object" }) as JsonObject
   const names = Array.isArray(required)
     ? (required as readonly JsonValue[]).filter((name) => !asked.has(name as string))
     : []
@@ -40,7 +41,7 @@ const outputOf = (contract: ToolContract): Tool["outputSchema"] =>
     type: "object",
     required: ["call", "effects", "denied", "receipt"],
     properties: {
-      value: embedded(contract),
+      value: portable(embedded(contract)),
       error: object,
       call: { type: "string" },
       driver: { type: "string" },
