@@ -55,8 +55,9 @@ describe("what came of a function", () => {
       expect(!outcome.ok && outcome.message).not.toContain("what the caller gave")
   })
   it("may be tried again where the service failed", () => {
-    expect(ask(thrown({ status: 503 })).outcome).toMatchObject({ code: "upstream_error", retryable: true })
-    expect(ask(thrown({ status: 404 })).outcome).not.toHaveProperty("retryable")
+    const reading = { tool: { mutates: [] } }
+    expect(ask(thrown({ status: 503 }), [], reading).outcome).toMatchObject({ code: "upstream_error", retryable: true })
+    expect(ask(thrown({ status: 404 }), [], reading).outcome).not.toHaveProperty("retryable")
   })
   it("is not tried again of itself where a second call could do something twice", () => {
     const mutates = [{ class: "external", scope: "mail", text: "external:mail" }]
