@@ -45,3 +45,13 @@ test("the agent platform leaves what nobody approved of held, and the workspace 
   expect(() => readFileSync(join(world.workspace, "open.md"))).toThrow(/ENOENT/)
   expect(await createClient({ socket: world.daemon.socket }).approvals.list()).toHaveLength(1)
 })
+
+test("the test harness is green, and its driver red where it may do less", async () => {
+  const ended = await execa(
+    process.execPath,
+    ["--test", "--test-reporter=tap", "--conditions=caisson-source", join(examples, "test-harness/harness.test.ts")],
+    { reject: false, env: { NODE_OPTIONS: "" } },
+  )
+  expect(`${ended.stdout}\n${ended.stderr}`).toMatch(/^# pass 4$/m)
+  expect(ended.exitCode).toBe(0)
+})
