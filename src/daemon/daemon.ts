@@ -8,7 +8,7 @@
  */
 import { createServer as createHttp, type Server } from "node:http"
 import { createServer as createHttps } from "node:https"
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { chmodSync, mkdtempSync, readFileSync, rmSync, utimesSync } from "node:fs"
 import { type AddressInfo, isIP } from "node:net"
 import { once } from "node:events"
 import { tmpdir } from "node:os"
@@ -206,6 +206,19 @@ const watchOf = (
   },
 })
 
+/** What tidies temporary folders up goes by their age: this one is never old. */
+const keptFresh = (folder: string): Disposable => {
+  const timer = setInterval(() => {
+    try {
+      utimesSync(folder, new Date(), new Date())
+    } catch {
+      // It is gone: calls that name no workspace are refused, as if it had never been there.
+    }
+  }, daemonLimits.freshMs.value)
+  timer.unref()
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}
+
 const settingsOf = (written: ServeConfig, { listen, tls }: DaemonOptions): ServeConfig => {
   if (listen === "none" && !written.socket)
     throw new HostStartError(
@@ -244,6 +257,7 @@ export const openDaemon = async (options: DaemonOptions = {}): Promise<Daemon> =
   opening.use(lock)
   const empty = mkdtempSync(join(tmpdir(), "caisson-empty-"))
   opening.defer(() => rmSync(empty, { recursive: true, force: true }))
+  opening.use(keptFresh(empty))
   const host = opening.use(await createHost({ ...forHost, data, record: true, warm: true }))
   const log = opening.use(new DaemonLog({ to: settings.log, ...(stderr === undefined ? {} : { stderr }) }))
   const health = new Health(host)

@@ -1,4 +1,6 @@
 /** What a token made for an agent may not do, however it asks; and what it is told. */
+import { symlinkSync } from "node:fs"
+import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Ask, type DaemonWorld, openDaemonWorld } from "./daemon-world.ts"
 
@@ -22,6 +24,25 @@ describe("a token made for an agent", () => {
     expect(await agent("DELETE", "/v1/secrets/some-token")).toMatchObject(refused)
     expect((await agent("GET", "/v1/secrets")).body).toMatchObject({ secrets: [{ slug: "some-token" }] })
     expect(await person("DELETE", "/v1/secrets/some-token")).toMatchObject({ status: 200, body: { removed: true } })
+  })
+
+  it("is not told by secrets which folders of others there are", async () => {
+    const secret = { slug: "probe", value: "x" }
+    const told = async (method: "POST" | "DELETE", workspace: string) => {
+      const { status, body } =
+        method === "POST"
+          ? await person("POST", "/v1/secrets", { ...secret, workspace })
+          : await person("DELETE", `/v1/secrets/probe?workspace=${encodeURIComponent(workspace)}`)
+      return [status, JSON.stringify(body).replaceAll(workspace, "")]
+    }
+    const link = join(world.workspace, "notes", "way-out")
+    symlinkSync("/etc", link)
+    for (const method of ["POST", "DELETE"] as const) {
+      const none = await told(method, "/no/such/folder")
+      expect(none[0]).toBe(404)
+      for (const folder of ["/etc", world.data, "..", link]) expect(await told(method, folder)).toEqual(none)
+      expect((await told(method, world.workspace))[0]).not.toBe(404)
+    }
   })
 
   it("says which driver serves its calls only where it has the role for that", async () => {

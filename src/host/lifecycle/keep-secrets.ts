@@ -6,9 +6,10 @@
  * new keys are the operator's. What was done, and what was refused, is a line of the audit log. Nothing that is answered or
  * written down holds a value.
  */
+import { resolve } from "node:path"
 import { shown } from "../../manifest/values/diagnostics.ts"
 import { openFolder } from "../../sandbox/folder.ts"
-import { type Caller, isOperator, subjectOf } from "../access/caller.ts"
+import { type Caller, isAllowedFolder, isOperator, subjectOf } from "../access/caller.ts"
 import { isUserId } from "../access/os-user.ts"
 import type { HostCore } from "../call/core.ts"
 import { workspaceId } from "../data/workspaces.ts"
@@ -70,11 +71,21 @@ const scopeOf = (
   if (!drivers.ok) return drivers
   let workspace: string | undefined
   if (options.workspace !== undefined) {
+    const absent = {
+      ok: false,
+      code: "not_found",
+      message: `there is no folder ${options.workspace}`,
+      hint: "name a folder that exists",
+      details: {},
+    } as const
+    // Whether others' folders are there is not told: neither by the answer, nor by how long it takes.
+    if (!isAllowedFolder(resolve(options.workspace), caller.workspaces)) return absent
     try {
       using folder = openFolder(options.workspace)
+      if (!isAllowedFolder(folder.path, caller.workspaces)) return absent
       workspace = workspaceId(core.data, folder.identity)
     } catch {
-      return { ok: false, code: "not_found", message: `there is no folder ${options.workspace}`, details: {} }
+      return absent
     }
   }
   return {
