@@ -1,10 +1,11 @@
 /** Each folder of examples/, run as its README says, with the sources of this clone. */
-import { readFileSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { execa } from "execa"
 import { afterEach, beforeEach, expect, test } from "vitest"
 import { createClient } from "../../src/client/index.ts"
+import { testNeeding } from "../support/needing.ts"
 import { type DaemonWorld, openDaemonWorld } from "./daemon-world.ts"
 
 const examples = fileURLToPath(new URL("../../examples", import.meta.url))
@@ -55,3 +56,25 @@ test("the test harness is green, and its driver red where it may do less", async
   expect(`${ended.stdout}\n${ended.stderr}`).toMatch(/^# pass 4$/m)
   expect(ended.exitCode).toBe(0)
 })
+
+const noNpm = existsSync("/usr/bin/npm")
+  ? undefined
+  : "there is no npm among the system's programs: `apt-get install npm`"
+testNeeding(
+  "the security review names all that the suspicious package tries, and nothing of its own files",
+  noNpm,
+  async () => {
+    const env = { CAISSON_DATA: join(world.folder, "review"), CAISSON_NO_DAEMON: "1" }
+    const ended = await node("security-review/review.ts", [join(examples, "security-review/suspicious")], env)
+    const found = ended.stdout.split("\n").map((line) => line.replace(/\s+/g, " "))
+    for (const line of [
+      "writes .bashrc (create)",
+      "dials collector.example.net",
+      "reads /etc/shadow",
+      "reads /root/.ssh/id_rsa",
+      "starts /usr/bin/curl",
+    ])
+      expect(found).toContain(line)
+    expect(ended.stdout).not.toContain("node_modules")
+  },
+)
