@@ -51,6 +51,7 @@ export default defineConfig({
             "test/host/**/*.test.ts",
             "test/cli/**/*.test.ts",
             "test/daemon/**/*.test.ts",
+            "test/mcp-server/**/*.test.ts",
             "test/define/**/*.test.ts",
             "test/unit/**/*.test.ts",
           ],
