@@ -35,7 +35,10 @@ implements:
 ---
 `
 
-/** `cheap.ask`, `metered.ask` (1500 units), `dear.ask` (250000 units) and `team.ask`; answers the folder. */
+/**
+ * `cheap.ask`, `metered.ask` (1500 units), `dear.ask` (250000 units), `team.ask`, and two that name a class of data: answers
+ * the folder.
+ */
 export const writeCostly = (folder: string): string => {
   const at = join(folder, "costly")
   const write = (id: string, contract: string, made: string): void => {
@@ -66,6 +69,16 @@ export const writeCostly = (folder: string): string => {
       "metadata: { contextSchema: { type: object, additionalProperties: false, required: [team], properties: { team: { type: string }, note: { type: string } } } }",
     ),
     driver("team", "team.ask", '"${context.team}", "${context.note}"'),
+  )
+  write(
+    "secretive",
+    tool("secretive.ask", "metadata: { operation: { data_classification: customers } }"),
+    driver("secretive", "secretive.ask", "secretive"),
+  )
+  write(
+    "unheard",
+    tool("unheard.ask", "metadata: { operation: { data_classification: of-nobody } }"),
+    driver("unheard", "unheard.ask", "unheard"),
   )
   return at
 }

@@ -20,6 +20,8 @@ describe("calls that cost something", () => {
 budgets:
   - { per: month, each: [user], tool: metered.*, units: 4000 }
   - { per: month, tool: cheap.ask, each: [], calls: 3 }
+data_classes:
+  - { class: customers, users: [alice], roles: [approver] }
 context:
   - { user: alice, values: { team: blue } }
   - { user: alice, workspace: ${join(outside, "red")}, values: { team: red } }
@@ -78,6 +80,21 @@ context:
   it("are counted for all together where the operator says so", async () => {
     for (const ask of [agent, bob, agent]) expect(await call(ask, "cheap.ask")).toMatchObject({ status: 200 })
     expect(await call(bob, "cheap.ask")).toMatchObject({ status: 429, body: { error: { code: "budget_exceeded" } } })
+  })
+
+  it("are there for those alone whose data they work on, and a class that is nobody's is there for nobody", async () => {
+    expect(await call(person, "secretive.ask")).toMatchObject({ status: 200, body: { value: "secretive\n" } })
+    const other = await world.as({ user: "bob", agent: false, roles: ["caller", "approver"] })
+    const elsewhere = await world.as({ tenant: "acme", agent: false, roles: ["caller", "approver"] })
+    expect(await call(elsewhere, "secretive.ask")).toMatchObject({ status: 200 })
+    for (const ask of [agent, other]) {
+      expect(await call(ask, "secretive.ask")).toMatchObject({ status: 404, body: { error: { code: "not_found" } } })
+      expect(JSON.stringify((await ask("GET", "/v1/tools")).body)).not.toContain("secretive.ask")
+    }
+    expect(await call(person, "unheard.ask")).toMatchObject({ status: 404 })
+    expect(
+      await world.local("POST", "/v1/calls", { tool: "unheard.ask", input: {}, workspace: world.workspace }),
+    ).toMatchObject({ status: 403, body: { error: { details: { reason: "data_classification" } } } })
   })
 
   it("have of their context what the operator bound, by user and folder, and no caller says it", async () => {

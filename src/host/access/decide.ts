@@ -12,7 +12,7 @@
 import { shown } from "../../manifest/values/diagnostics.ts"
 import type { GovernanceRule, JsonObject, ToolContract } from "../../manifest/types.ts"
 import type { Failure } from "../failure.ts"
-import { type Caller, isAllowedFolder, isOperator, mayActForUser, type WhoActs } from "./caller.ts"
+import { type Caller, isAllowedFolder, isOperator, mayActForUser, tenantOf, type WhoActs } from "./caller.ts"
 import { type AccessRecord, type Deed, evaluateGrants } from "./grants.ts"
 import type { AccessPolicy } from "./policy.ts"
 import { counts, mayRelease, ruleMatches, ruleVerdict } from "./rules.ts"
@@ -137,6 +137,26 @@ const ruleRefusal = (policy: AccessPolicy, deed: Deed): Failure | undefined => {
   return undefined
 }
 
+/** Is the data that the tool says it works on this caller's to work on? A class that the operator does not name is nobody's. */
+const dataRefusal = ({ dataClasses }: AccessPolicy, who: WhoActs, { tool }: Deed): Failure | undefined => {
+  const named = tool.operation?.dataClassification
+  if (dataClasses === undefined || named === undefined) return undefined
+  const isAllowed = dataClasses.some(
+    ({ class: of, tenants, users, roles }) =>
+      of === named &&
+      (tenants === undefined || tenants.includes(tenantOf(who))) &&
+      (users === undefined || users.includes(who.user)) &&
+      (roles === undefined || who.roles.some((role) => roles.includes(role))),
+  )
+  if (isAllowed) return undefined
+  return {
+    ...refuse("policy_violation", `this caller may not work on data of the class ${shown(named, 64)}`, {
+      reason: "data_classification",
+    }),
+    hint: "name the caller in `data_classes` of caisson.yaml",
+  }
+}
+
 export type Permission =
   | { readonly ok: true; readonly access: AccessRecord }
   | { readonly ok: false; readonly failure: Failure; readonly access: AccessRecord }
@@ -147,7 +167,7 @@ export const mayUse = (policy: AccessPolicy, caller: WhoActs, deed: Deed, now: n
   const failure =
     access.decision === "deny"
       ? grantRefusal(access, policy.grants.find(({ id }) => id === access.policy)?.source.file)
-      : ruleRefusal(policy, deed)
+      : (ruleRefusal(policy, deed) ?? dataRefusal(policy, caller, deed))
   if (failure === undefined) return { ok: true, access }
   return { ok: false, access, failure }
 }

@@ -13,6 +13,7 @@ import type {
   GrantsPolicy,
   PolicyContract,
 } from "../../manifest/types.ts"
+import type { DataClass } from "../config/call-settings.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import { isKnownPrincipal, type Unheld, unheldOf } from "./grants.ts"
 
@@ -25,6 +26,8 @@ export interface AccessPolicy {
   readonly onMutate: OperatorConfig["approvals"]["onMutate"]
   /** the operator's roots of workspaces; absent: any folder */
   readonly workspaces?: readonly string[]
+  /** absent: what class of data a tool works on is not looked at */
+  readonly dataClasses?: readonly DataClass[]
 }
 
 interface KnownPolicies {
@@ -35,7 +38,7 @@ interface KnownPolicies {
 
 export const accessPolicyOf = (
   { policies, vouchedPolicies }: KnownPolicies,
-  { approvals, workspaces }: Pick<OperatorConfig, "approvals" | "workspaces">,
+  { approvals, workspaces, dataClasses }: Pick<OperatorConfig, "approvals" | "workspaces" | "dataClasses">,
 ): AccessPolicy => {
   const rules = (of: readonly PolicyContract[]): readonly GovernanceRule[] =>
     of.filter((policy): policy is GovernancePolicy => policy.dialect === "governance").map(({ rule }) => rule)
@@ -45,6 +48,7 @@ export const accessPolicyOf = (
     named: rules(policies),
     onMutate: approvals.onMutate,
     ...(workspaces === undefined ? {} : { workspaces }),
+    ...(dataClasses === undefined ? {} : { dataClasses }),
   }
 }
 

@@ -26,6 +26,17 @@ export interface BoundContext {
   readonly values: JsonObject
 }
 
+/** Who may use tools that say that they work on data of a class. */
+export interface DataClass {
+  readonly class: string
+  /** absent: of any tenant; this host's own is `local` */
+  readonly tenants?: readonly string[]
+  /** absent: anybody */
+  readonly users?: readonly string[]
+  /** one of them; absent: with any */
+  readonly roles?: readonly string[]
+}
+
 export interface CallBudgetSettings {
   readonly user?: string
   readonly tool?: string

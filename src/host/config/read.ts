@@ -15,7 +15,13 @@ import { createReport, joinPath, type Report } from "../../manifest/values/diagn
 import { parseMutates } from "../../manifest/values/mutates.ts"
 import type { Diagnostic } from "../../manifest/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
-import { type BoundContextSettings, boundContextOf, type CallBudgetSettings, callBudgetsOf } from "./call-settings.ts"
+import {
+  type BoundContextSettings,
+  boundContextOf,
+  type CallBudgetSettings,
+  callBudgetsOf,
+  type DataClass,
+} from "./call-settings.ts"
 import { type BudgetSettings, budgetsOf, servicesOf } from "./egress-settings.ts"
 import { type LoginSettings, loginsOf, type McpLoginSettings, mcpLoginsOf } from "./login-settings.ts"
 import { type ServeSettings, serveOf } from "./serve-settings.ts"
@@ -94,6 +100,7 @@ interface Settings {
   readonly mcp_logins?: McpLoginSettings
   readonly budgets?: readonly CallBudgetSettings[]
   readonly context?: readonly BoundContextSettings[]
+  readonly data_classes?: readonly DataClass[]
   readonly annotations?: Annotations
   readonly amplifier?: readonly AmplifierSettings[]
   readonly amplifier_hooks?: readonly AmplifierHookSettings[]
@@ -226,6 +233,7 @@ const configOf = (written: Settings, file: string, folder: string, report: Repor
     mcpLogins: mcpLoginsOf(written.mcp_logins ?? {}, report),
     budgets: callBudgetsOf(written.budgets ?? []),
     context: boundContextOf(written.context ?? [], path),
+    ...(written.data_classes === undefined ? {} : { dataClasses: Object.freeze(written.data_classes) }),
     amplifier: amplifierOf(written.amplifier ?? [], path),
     amplifierHooks: amplifierHooksOf(written.amplifier_hooks ?? [], path),
   })

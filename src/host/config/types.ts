@@ -5,7 +5,7 @@ import type { EgressBudgets, EgressServices } from "../../egress-proxy/types.ts"
 import type { Limits } from "../../sandbox/backend.ts"
 import type { AmplifierHook, AmplifierModule } from "./amplifier-settings.ts"
 import { hostLimits, installLimits } from "../limits.ts"
-import type { Budget, BoundContext } from "./call-settings.ts"
+import type { Budget, BoundContext, DataClass } from "./call-settings.ts"
 import type { McpLogins, OAuthSettings } from "./oauth-types.ts"
 import type { StoreConfig } from "./store-settings.ts"
 import { defaultServe, type ServeConfig } from "./serve-settings.ts"
@@ -124,6 +124,8 @@ export interface OperatorConfig {
   readonly store?: StoreConfig
   /** what calls may cost, and how many there may be */
   readonly budgets: readonly Budget[]
+  /** for tools that name a class of data; absent: classes are recorded and nothing else */
+  readonly dataClasses?: readonly DataClass[]
   /** of callers' contexts, keys that the host fills itself */
   readonly context: readonly BoundContext[]
   /** what tools of other formats cannot say of themselves, by the tool's id */
