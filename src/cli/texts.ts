@@ -182,6 +182,7 @@ export const says = {
   learnNeedsOne: "name a command after `--`, or a registered tool with --tool",
   learnNeedsInput: 'give a value with -i, as in -i \'{"file": "a.txt"}\'',
   learnNoVersion: "it tells no version: write `version_check` by hand",
+  learnReadsAll: "reads  the whole workspace: with the files alone that it was seen to open it ends otherwise",
   learnNothing: "what is declared is what was used",
   initNeedsTool: "name the tool: `caisson init --tool hello.say`, or `caisson init` at a terminal",
   oneOfThese: "write one of these",

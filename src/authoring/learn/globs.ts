@@ -17,6 +17,8 @@ export interface ProposedGlob {
   readonly receipts: readonly string[]
   /** of a folder with all below it: how many paths were seen there */
   readonly below?: number
+  /** other programs run or trust what stands there */
+  readonly guarded?: true
 }
 
 interface Proposed {
@@ -78,20 +80,31 @@ const isBelow = (folder: string, { path, from }: SeenWrite): boolean =>
 export const writeGlobs = (runs: readonly Observation[]): Proposed => {
   const paths = pathsOf(runs)
   const folders = ownFolders(runs, paths)
+  const guarded = new Set(
+    runs.flatMap(({ writes }) => writes.flatMap((each) => (each.guarded === true ? [each.path] : []))),
+  )
   const globs: ProposedGlob[] = []
   const unspelt: string[] = []
   for (const { value: path, receipts } of paths) {
-    if (parents(path).some((folder) => folders.has(folder) && globOfPath(folder) !== undefined)) continue
+    if (!guarded.has(path) && parents(path).some((folder) => folders.has(folder) && globOfPath(folder) !== undefined))
+      continue
     const glob = globOfPath(path)
     if (glob === undefined || globs.length >= limits.globs) {
       unspelt.push(path)
       continue
     }
-    globs.push({ glob, receipts })
+    globs.push({ glob, receipts, ...(guarded.has(path) ? { guarded: true as const } : {}) })
     const below = folders.get(path)
     if (below !== undefined) globs.push({ glob: `${glob}/**`, receipts, below })
   }
   return { globs, unspelt }
+}
+
+/** A path that ends in `/**` stands for several files below that folder, which were not told apart. */
+const readGlobOf = (path: string): string | undefined => {
+  if (path === "**") return path
+  const folder = path.endsWith("/**") ? globOfPath(path.slice(0, -3)) : undefined
+  return folder === undefined ? globOfPath(path.replace(/\/$/, "")) : `${folder}/**`
 }
 
 export const readGlobs = (runs: readonly Observation[]): Proposed | undefined => {
@@ -99,9 +112,9 @@ export const readGlobs = (runs: readonly Observation[]): Proposed | undefined =>
   const seen = union(
     runs,
     ({ reads = [] }) => reads,
-    (path) => path,
+    (path) => path.replace(/(?<!\/\*\*)\/$/, ""),
   )
-  const spelt = seen.map(({ value, receipts }) => ({ path: value, glob: globOfPath(value), receipts }))
+  const spelt = seen.map(({ value, receipts }) => ({ path: value, glob: readGlobOf(value), receipts }))
   const globs = spelt.flatMap(({ glob, receipts }) => (glob === undefined ? [] : [{ glob, receipts }]))
   return {
     globs: globs.slice(0, limits.globs),

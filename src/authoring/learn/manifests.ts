@@ -8,6 +8,7 @@ import type { JsonObject, JsonValue } from "../../manifest/base-types.ts"
 import type { ScaffoldAnswers } from "../scaffold/answers.ts"
 import { type ScaffoldFile, scaffoldOf } from "../scaffold/scaffold.ts"
 import { commentKey, manifestText } from "../text/front.ts"
+import type { ProposedGlob } from "./globs.ts"
 import { citing, type Needs } from "./propose.ts"
 
 export interface SeenCall {
@@ -16,8 +17,12 @@ export interface SeenCall {
   readonly output?: JsonValue
 }
 
-const widely = (below: number | undefined): string =>
-  below === undefined ? "" : `${below} paths in a folder that it made itself, `
+const remark = ({ below, guarded }: ProposedGlob): string =>
+  guarded === true
+    ? "look twice: other programs run or trust it, "
+    : below === undefined
+      ? ""
+      : `${below} paths in a folder that it made itself, `
 
 export const learnedManifests = (
   asked: ScaffoldAnswers,
@@ -35,9 +40,9 @@ export const learnedManifests = (
   const { tool, driver, files } = scaffoldOf(answers)
   const comments = new Map<string, string>()
   const about = (path: readonly (string | number)[], text: string): void => void comments.set(commentKey(path), text)
-  write.forEach(({ receipts: seen, below }, at) => {
-    about(["mutates", at], citing(seen, widely(below)))
-    about(["sandbox", "fs", "write", at], citing(seen, widely(below)))
+  write.forEach((each, at) => {
+    about(["mutates", at], citing(each.receipts, remark(each)))
+    about(["sandbox", "fs", "write", at], citing(each.receipts, remark(each)))
   })
   hosts.forEach(({ receipts: seen }, at) => {
     about(["requires", "network", at], citing(seen))
@@ -47,7 +52,8 @@ export const learnedManifests = (
   about(["timeout_ms"], citing(receipts, "ten times the longest run, "))
   const sandbox = driver["sandbox"] as JsonObject
   const fs = sandbox["fs"] as JsonObject
-  if (read === undefined) about(["sandbox", "fs", "read", 0], "what it read was not watched")
+  if (read === undefined)
+    about(["sandbox", "fs", "read", 0], "all of it: it was not watched, or ends otherwise where it sees less")
   else read.forEach(({ receipts: seen }, at) => about(["sandbox", "fs", "read", at], citing(seen)))
   const learned: JsonObject = {
     ...driver,

@@ -10,6 +10,8 @@ export interface SeenWrite {
   readonly from?: string
   /** a folder that the run made */
   readonly made: boolean
+  /** other programs run or trust what stands there, so that no wildcard covers it */
+  readonly guarded?: boolean
 }
 
 export interface Observation {
@@ -24,6 +26,8 @@ export interface Observation {
   /** programs that it started, by name; and those that it was kept from */
   readonly started: readonly string[]
   readonly kept: readonly string[]
+  /** what lay outside of what it is shown and it asked for: files of this machine, of a home */
+  readonly barred: readonly string[]
   /** `host:port` that it reached, and that it was kept from */
   readonly reached: readonly string[]
   readonly unreached: readonly string[]

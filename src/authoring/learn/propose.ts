@@ -61,6 +61,11 @@ export const needsOf = (runs: readonly Observation[]): Needs => {
       why: "it was dialled and not reached: allow it for a run (--allow) to learn what comes of it",
       receipts,
     })),
+    ...union(runs, ({ barred }) => barred, same).map(({ value, receipts }) => ({
+      what: value,
+      why: "it asked for what lies outside of the workspace, and was not shown it",
+      receipts,
+    })),
     ...union(runs, ({ kept }) => kept, same).map(({ value, receipts }) => ({
       what: value,
       why: "it was kept from starting this program",

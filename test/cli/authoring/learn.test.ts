@@ -19,6 +19,7 @@ const run = (seen: Partial<Observation>, digit = "a"): Observation => ({
   writes: [],
   started: [],
   kept: [],
+  barred: [],
   reached: [],
   unreached: [],
   wallMs: 1,

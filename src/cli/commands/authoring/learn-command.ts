@@ -5,10 +5,13 @@
  * starts the programs that were named or that it was found to miss. A program counts as needed only where a run without it
  * ends otherwise: that run is evidence too.
  */
+import { basename } from "node:path"
+import { globOfPath } from "../../../authoring/learn/globs.ts"
 import type { Observation } from "../../../authoring/learn/observation.ts"
+import type { Needs } from "../../../authoring/learn/propose.ts"
 import type { Host } from "../../../host/types.ts"
 import type { JsonObject, JsonValue } from "../../../manifest/types.ts"
-import { endsOtherwise, missedBy, watch, type Watched } from "./watched.ts"
+import { endsOtherwise, guardedBy, isWatched, missedBy, watch, type Watched } from "./watched.ts"
 
 interface CommandToLearn {
   /** with `${input.NAME}` in it */
@@ -43,33 +46,21 @@ const filledIn = (command: readonly string[], input: JsonObject): readonly strin
     word.replace(/\$\{\s*input\.([A-Za-z_][A-Za-z0-9_]*)\s*\}/g, (_, name: string) => asText(input[name])),
   )
 
-export const learnCommand = async (host: Host, asked: CommandToLearn): Promise<LearnedRuns> => {
-  const { command, workspace, allow, inputs, signal, runs } = asked
-  const once = (input: JsonObject, exec: readonly string[]): Promise<Watched> =>
-    watch(
-      host,
-      () =>
-        host.run({ command: filledIn(command, input), workspace, allow, write: ["**"], exec, plan: true }, { signal }),
-      exec,
-    )
-  const exec = new Set(asked.exec)
-  const first: Watched[] = []
-  for (const input of inputs) {
-    for (let round = 0; round < ROUNDS; round++) {
-      const seen = await once(input, [...exec])
-      const missed = missedBy(seen).filter((name) => !exec.has(name))
-      if (missed.length === 0 || exec.size >= PROGRAMS || signal.aborted) {
-        first.push(seen)
-        break
-      }
-      for (const name of missed) exec.add(name)
-    }
-  }
-  // Each is left out once: what ends alike without it does not need it.
-  const again = exec.size === 0 ? [] : await Promise.all(inputs.map((input) => once(input, [...exec])))
+type Once = (input: JsonObject, exec: readonly string[]) => Promise<Watched>
+
+/** Nobody watched what was started: each is left out once, and what ends alike without it does not need it. */
+const leftOut = async (
+  exec: readonly string[],
+  first: readonly Watched[],
+  inputs: readonly JsonObject[],
+  once: Once,
+  signal: AbortSignal,
+): Promise<readonly string[]> => {
+  const again: Watched[] = []
+  for (const input of exec.length === 0 ? [] : inputs) again.push(await once(input, exec))
   const needless: string[] = []
-  for (const name of [...exec]) {
-    const rest = [...exec].filter((each) => each !== name)
+  for (const name of exec) {
+    const rest = exec.filter((each) => each !== name)
     let differs = signal.aborted
     for (const [at, input] of inputs.entries()) {
       const [one, other] = [first[at], again[at]]
@@ -78,6 +69,62 @@ export const learnCommand = async (host: Host, asked: CommandToLearn): Promise<L
     }
     if (!differs) needless.push(name)
   }
+  return needless
+}
+
+/** Does a run that sees and writes nothing but what is proposed end as the runs did that saw everything? */
+export const holdsUp = async (
+  host: Host,
+  { command, workspace, signal }: CommandToLearn,
+  needs: Needs,
+  { byInput }: LearnedRuns,
+): Promise<boolean> => {
+  const names = (list: Needs["hosts"]): readonly string[] => list.map(({ value }) => value)
+  const globs = (list: Needs["write"]): readonly string[] => list.map(({ glob }) => glob)
+  const allowed = { allow: names(needs.hosts), exec: names(needs.spawn) }
+  const shown = { read: globs(needs.read ?? []), write: globs(needs.write) }
+  for (const { input, runs } of byInput) {
+    const [one, other = one] = runs
+    if (one === undefined || other === undefined) return false
+    const request = { command: filledIn(command, input), workspace, plan: true, ...allowed, ...shown }
+    if (endsOtherwise(await watch(host, () => host.run(request, { signal })), one, other)) return false
+  }
+  return true
+}
+
+export const learnCommand = async (host: Host, asked: CommandToLearn): Promise<LearnedRuns> => {
+  const { command, workspace, allow, inputs, signal, runs } = asked
+  const bin = basename(command[0] ?? "")
+  const guarded = new Set<string>()
+  const write = (): readonly string[] => ["**", ...[...guarded].flatMap((path) => globOfPath(path) ?? [])]
+  const once = (input: JsonObject, exec: readonly string[]): Promise<Watched> =>
+    watch(
+      host,
+      () =>
+        host.run({ command: filledIn(command, input), workspace, allow, write: write(), exec, plan: true }, { signal }),
+      exec,
+      bin,
+      guarded,
+    )
+  const exec = new Set(asked.exec)
+  const first: Watched[] = []
+  for (const input of inputs) {
+    for (let round = 0; round < ROUNDS; round++) {
+      const seen = await once(input, [...exec])
+      const missed = missedBy(seen).filter((name) => !exec.has(name))
+      const unwritten = guardedBy(seen).filter((path) => !guarded.has(path))
+      const isSettled = missed.length === 0 && unwritten.length === 0
+      if (isSettled || round === ROUNDS - 1 || exec.size >= PROGRAMS || signal.aborted) {
+        first.push(seen)
+        break
+      }
+      for (const path of unwritten.slice(0, PROGRAMS)) guarded.add(path)
+      for (const name of missed) exec.add(name)
+    }
+  }
+  const needless = first.every(isWatched)
+    ? [...exec].filter((name) => !first.some(({ observation }) => observation.started.includes(name)))
+    : await leftOut([...exec], first, inputs, once, signal)
   for (const name of needless) exec.delete(name)
   const byInput = []
   for (const input of inputs) {

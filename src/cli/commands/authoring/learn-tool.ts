@@ -9,9 +9,10 @@ import { createTwoFilesPatch } from "diff"
 import { amend, type ListEdit } from "../../../authoring/learn/amend.ts"
 import { type Change, compare, type Comparison, type Declared, type Field } from "../../../authoring/learn/compare.ts"
 import type { Observation } from "../../../authoring/learn/observation.ts"
-import { citing, needsOf } from "../../../authoring/learn/propose.ts"
+import { citing, type Needs, needsOf } from "../../../authoring/learn/propose.ts"
 import type { ScaffoldFile } from "../../../authoring/scaffold/scaffold.ts"
 import { processCaller } from "../../../host/access/caller.ts"
+import { canObserve } from "../../../sandbox/observe/can-observe.ts"
 import type { Host } from "../../../host/types.ts"
 import type { DriverContract, JsonObject, ToolContract } from "../../../manifest/types.ts"
 import { exit, exitOf } from "../../exit.ts"
@@ -24,6 +25,7 @@ interface ToolToLearn {
   readonly workspace: string
   readonly driver?: string
   readonly runs: number
+  readonly backend?: "namespace" | "docker"
 }
 
 const relative = (scope: string): string => {
@@ -84,6 +86,17 @@ const diffOf = (
   return [{ path: name, text: cited(changes, verb === "add" ? "needed" : "never used") + diffs.join("") }]
 }
 
+/** What it was kept from is what it lacks: what it dialled and what it wanted to start, beside what it did. */
+const withKept = (needs: Needs, runs: readonly Observation[]): Needs => {
+  const tried = runs.map((run) => ({
+    ...run,
+    reached: run.unreached.map((host) => (/:\d+$/.test(host) ? host : `${host}:443`)),
+    started: run.kept,
+  }))
+  const { hosts, spawn } = needsOf(tried)
+  return { ...needs, hosts: [...needs.hosts, ...hosts], spawn: [...needs.spawn, ...spawn] }
+}
+
 const tell = ({ widening, narrowing }: Comparison, terminal: Terminal): void => {
   for (const { field, value, receipts } of widening)
     terminal.say(`wider  ${field}: ${inline(value)}  (${citing(receipts)})`)
@@ -94,19 +107,26 @@ const tell = ({ widening, narrowing }: Comparison, terminal: Terminal): void => 
 export const learnTool = async (
   host: Host,
   id: string,
-  { workspace, driver: pinned, runs }: ToolToLearn,
+  { workspace, driver: pinned, runs, backend }: ToolToLearn,
   inputs: readonly JsonObject[],
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<{ readonly files: readonly ScaffoldFile[]; readonly report: JsonObject } | number> => {
   const caller = processCaller()
+  const drivers = await host.drivers()
+  const driverOf = (key: string | undefined): DriverContract | undefined =>
+    drivers.find(({ contract }) => `${contract.id}@${contract.major}` === key)?.contract
+  const pin = pinned === undefined ? {} : { driver: pinned }
+  const chosen = driverOf((await host.why({ tool: id, input: inputs[0] ?? {}, workspace, ...pin })).selected)
+  const bin = chosen?.body.kind === "cli" ? basename(chosen.body.cli.bin) : ""
+  const observe = chosen?.body.kind === "cli" && backend !== "docker" && canObserve()
   const observed: Observation[] = []
   let last: Watched | undefined
   const all = async (): Promise<void> => {
     for (const input of inputs)
       for (let at = 0; at < runs && !signal.aborted; at++) {
-        const request = { tool: id, input, workspace, plan: true, ...(pinned === undefined ? {} : { driver: pinned }) }
-        last = await watch(host, () => host.call(request, { caller, signal, approved: true }))
+        const request = { tool: id, input, workspace, plan: true, observe, ...pin }
+        last = await watch(host, () => host.call(request, { caller, signal, approved: true }), [], bin)
         if (last.envelope.driver !== undefined) observed.push(last.observation)
       }
   }
@@ -115,18 +135,17 @@ export const learnTool = async (
   const tool = (await host.tools()).find(
     ({ contract }) => `${contract.id}@${contract.major}` === id || contract.id === id,
   )
-  const driver = (await host.drivers()).find(({ contract }) => `${contract.id}@${contract.major}` === envelope?.driver)
+  const driver = driverOf(envelope?.driver)
   if (envelope === undefined || tool === undefined || driver === undefined || observed.length === 0) {
     if (envelope?.ok === false) terminal.say(`caisson: ${envelope.error.code}: ${inline(envelope.error.message)}`)
     return envelope === undefined ? exit.usage : exitOf(envelope) || exit.usage
   }
   const needs = needsOf(observed)
-  const wider = { ...needs, hosts: needs.hosts, spawn: needs.spawn }
-  const comparison = compare(declaredBy(tool.contract, driver.contract), wider)
+  const comparison = compare(declaredBy(tool.contract, driver), withKept(needs, observed))
   tell(comparison, terminal)
   for (const { what, why, receipts } of needs.left)
     terminal.say(`not proposed  ${inline(what)}: ${why}  (${citing(receipts)})`)
-  const files = { tool: tool.contract.source.file, driver: driver.contract.source.file }
+  const files = { tool: tool.contract.source.file, driver: driver.source.file }
   const rows = (changes: readonly Change[]): readonly JsonObject[] =>
     changes.map(({ field, value, receipts }) => ({ field, value, receipts: [...receipts] }))
   return {

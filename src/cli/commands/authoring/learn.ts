@@ -27,8 +27,9 @@ import { resultJson, type Terminal } from "../../terminal.ts"
 import { says } from "../../texts.ts"
 import { inline } from "../../visible.ts"
 import { examineNew } from "./examine.ts"
-import { learnCommand, type LearnedRuns } from "./learn-command.ts"
+import { holdsUp, learnCommand, type LearnedRuns } from "./learn-command.ts"
 import { learnTool } from "./learn-tool.ts"
+import { openedBy } from "./watched.ts"
 import { versionOf } from "./version-of.ts"
 import { writeNew } from "./write-new.ts"
 
@@ -118,7 +119,10 @@ const tellNeeds = (needs: Needs, { needless, byInput }: LearnedRuns, terminal: T
   }
   list(
     "writes",
-    needs.write.map(({ glob, receipts }) => ({ text: glob, receipts })),
+    needs.write.map(({ glob, receipts, guarded }) => ({
+      text: guarded === true ? `${glob}, which other programs run or trust: look twice` : glob,
+      receipts,
+    })),
   )
   list(
     "reaches",
@@ -171,21 +175,29 @@ const learnFromCommand = async (
   const learned = await terminal.during(learnCommand(host, toLearn), says.learning)
   const [first] = learned.byInput[0]?.runs ?? []
   if (first === undefined || signal.aborted) return exit.toolFailed
-  const isOurs = !first.envelope.ok && first.envelope.error.class !== "tool"
+  const isOurs = !first.envelope.ok && !["tool", "violation"].includes(first.envelope.error.class)
   if (isOurs && !first.envelope.ok) {
     terminal.say(`caisson: ${first.envelope.error.code}: ${inline(first.envelope.error.message)}`)
     terminal.say(`hint: ${inline(first.envelope.error.hint)}`)
     return exitOf(first.envelope)
   }
-  const needs = needsOf(learned.observations)
+  const seen = needsOf(learned.observations)
+  const { read: _read, ...unread } = seen
+  // `read: []` would show everything to a run, and nothing to a driver.
+  const isEnough = seen.read === undefined || seen.read.length === 0 || (await holdsUp(host, toLearn, seen, learned))
+  if (!isEnough) terminal.say(says.learnReadsAll)
+  const needs = isEnough ? seen : unread
   tellNeeds(needs, learned, terminal)
   const started = needs.spawn.map(({ value }) => value)
   const version = await versionOf(host, command[0] ?? "", started, workspace, signal)
   if (version === undefined) terminal.say(`caisson: ${says.learnNoVersion}`)
   const words = [...command.slice(1), ...inputs.flatMap((input) => Object.values(input).map(String))]
+  const opened = learned.byInput
+    .flatMap((each) => each.runs.flatMap(openedBy))
+    .filter((path) => !path.startsWith(".git/"))
   const files = learnedManifests(asked, needs, callsOf(learned), version)
   return {
-    files: [...files, ...samplesOf(workspace, words)],
+    files: [...files, ...samplesOf(workspace, [...words, ...opened])],
     report: {
       tool,
       driver: asked.driver,

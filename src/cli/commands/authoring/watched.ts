@@ -37,10 +37,43 @@ const evidenceOf = async (host: Host, call: string): Promise<Evidence> => {
 
 const nameOf = (target: string): string => target.slice(target.lastIndexOf("/") + 1)
 
+type Seen = Pick<Observation, "reads" | "started" | "kept">
+
+/** By what the kernel was asked for; where nobody watched that, by what was named and what was denied. */
+const seenOf = ({ access, denied, effects }: Envelope, named: readonly string[], bin: string): Seen => {
+  const kept = denied.flatMap(({ layer, target }) => (layer === "exec" ? [nameOf(target)] : []))
+  if (access === undefined || access.means === "none" || access.lost > 0) return { started: named, kept }
+  const reads = access.reads.filter(
+    ({ where, verdict, path }) => where === "workspace" && verdict === "allowed" && path !== ".",
+  )
+  // What it changed was there to be changed.
+  const changed = effects.filter(({ kind }) => kind !== "create" && kind !== "mkdir")
+  const begun = new Map<string, number>()
+  for (const { name, path, verdict, count } of access.programs)
+    if (verdict === "allowed" && isSystemProgram(name, path)) begun.set(name, (begun.get(name) ?? 0) + count)
+  // The command itself is no program that it starts, unless it starts itself.
+  begun.set(bin, (begun.get(bin) ?? 0) - 1)
+  return {
+    reads: [
+      ...reads.map(({ path, folder }) => (folder === true ? (path === "." ? "**" : `${path}/**`) : path)),
+      ...changed.flatMap(({ path, from }) => (from === undefined ? [path] : [path, from])),
+    ],
+    started: [...begun].filter(([, count]) => count > 0).map(([name]) => name),
+    kept,
+  }
+}
+
+const FOLDERS = new Set(["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/usr/local/sbin", "/sbin"])
+/** What `exec.spawn` is about: helpers of a program (`cc1`) come with it. */
+const isSystemProgram = (name: string, path: string): boolean => FOLDERS.has(path.slice(0, -name.length - 1))
+
+/** `named`: the programs that it was allowed; `bin`: its own; `guarded`: paths that no wildcard covered. */
 export const watch = async (
   host: Host,
   run: () => Promise<Envelope>,
-  started: readonly string[] = [],
+  named: readonly string[] = [],
+  bin = "",
+  guarded: ReadonlySet<string> = new Set(),
 ): Promise<Watched> => {
   const envelope = await run()
   const { effects, denied, receipt, call, ok } = envelope
@@ -55,15 +88,19 @@ export const watch = async (
       writes: effects.map(({ path, from, kind }) => ({
         path,
         made: kind === "mkdir",
+        ...(guarded.has(path) ? { guarded: true } : {}),
         ...(kind === "rename" && from !== undefined ? { from } : {}),
       })),
-      started,
-      kept: targets("exec").map(nameOf),
+      ...seenOf(envelope, named, bin),
+      barred: targets("fs"),
       unreached: targets("egress"),
       ...(await evidenceOf(host, call)),
     },
   }
 }
+
+/** Whether what it started was watched, so that nothing has to be left out to know. */
+export const isWatched = ({ observation }: Watched): boolean => observation.reads !== undefined
 
 /** How shells and programs say that one was not there. */
 const NOT_THERE = [
@@ -87,6 +124,16 @@ export const missedBy = ({ envelope, observation }: Watched): readonly string[] 
   ]
   return [...new Set(names)].filter((name) => name !== "" && locateSystemProgram(name).ok)
 }
+
+/** Paths that it wrote and that not even a wildcard over everything covers. */
+export const guardedBy = ({ envelope }: Watched): readonly string[] =>
+  envelope.effects.flatMap(({ path, declared }) => (declared ? [] : [path]))
+
+/** Of the workspace: files that it opened. */
+export const openedBy = ({ envelope: { access } }: Watched): readonly string[] =>
+  (access?.reads ?? []).flatMap(({ path, where, verdict, folder }) =>
+    where === "workspace" && verdict === "allowed" && folder !== true && !path.endsWith("/") ? [path] : [],
+  )
 
 type Facts = ReadonlyMap<string, string>
 
