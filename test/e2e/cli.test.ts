@@ -180,7 +180,7 @@ sys.exit(child.wait())`
     expect(ended.code).toBe(1)
     expect(envelopeOf(ended)).toMatchObject({
       error: {
-        message: expect.stringMatching(/^undeclared\.example\.org:443 is not a declared host/),
+        message: expect.stringMatching(/^undeclared\.example\.org:443 is not in the driver's egress/),
         hint: expect.stringContaining('add "undeclared.example.org:443" to `network.egress`'),
       },
       denied: [{ target: "undeclared.example.org:443", message: expect.anything(), hint: expect.anything() }],

@@ -33,7 +33,7 @@ const guarded =
   /^\/etc\/(?:g?shadow-?|sudoers(?:\.d)?|ssh|ssl\/private|krb5\.keytab|machine-id|security)(?:\/|$)|^(?:\/var)?\/run\/(?:docker|containerd|podman|user|dbus|systemd\/private)/
 /** Of a home: what opens other doors, or starts with the next shell. */
 const credentials =
-  /^\/home\/tool\/(?:\.ssh|\.aws|\.azure|\.gnupg|\.kube|\.docker|\.netrc|\.pgpass|\.git-credentials|\.npmrc|\.pypirc|\.config\/(?:gh|gcloud|op|hub|rclone|sops)|\.vault-token|\.password-store|\.mozilla|\.config\/google-chrome|\.bash_history|\.zsh_history|\.local\/share\/keyrings)(?:\/|$)/
+  /^\/home\/tool\/(?:\.ssh|\.aws|\.azure|\.gnupg|\.kube|\.docker|\.netrc|\.pgpass|\.git-credentials|\.pypirc|\.config\/(?:gh|gcloud|op|hub|rclone|sops)|\.vault-token|\.password-store|\.mozilla|\.config\/google-chrome|\.local\/share\/keyrings)(?:\/|$)/
 const started =
   /^\/home\/tool\/\.(?:bash(?:rc|_profile|_login|_logout|_aliases)|profile|zsh(?:rc|env)|zprofile|zlogin|inputrc|vimrc|gitconfig|config\/(?:autostart|fish|systemd|git)|ssh|npmrc|gnupg|aws|local\/bin|pam_environment|xprofile|xsession)(?:\/|$)/
 

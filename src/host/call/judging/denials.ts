@@ -107,7 +107,12 @@ const wordsFor = ({ layer, reason, target }: Denial, remedies: Remedies = {}): W
   const instead = layer === "exec" ? remedies.exec : UNDECLARED.includes(reason) ? remedies.egress : undefined
   const hint = instead === undefined ? {} : { hint: instead }
   if (tell !== undefined) return { ...tell(target), ...hint }
-  if (layer === "egress") return { ...explainDenial({ reason, target }), ...hint }
+  if (layer === "egress") {
+    const explained = explainDenial({ reason, target })
+    // The proxy knows hosts that were declared to it; here it is known by whom.
+    const message = explained.message.replace("is not a declared host", "is not in the driver's egress")
+    return { ...explained, message, ...hint }
+  }
   return {
     message: `${target} was stopped: ${reason}`,
     hint: "compare what the tool does with what its driver declares",
@@ -136,7 +141,7 @@ const isSuspect = ({ layer, reason }: Denial): boolean =>
 const suspect = (all: readonly Denial[]): Denial | undefined => {
   const denied = all.filter(isSuspect)
   const last = (layer: Denial["layer"]): Denial | undefined => denied.findLast((denial) => denial.layer === layer)
-  return last("egress") ?? last("exec") ?? denied.at(-1) ?? all.at(-1)
+  return last("egress") ?? last("exec") ?? denied.at(-1) ?? all.findLast(({ reason }) => reason !== "own_home")
 }
 
 /** A declared host that could not be reached, where no denial explains the failure. */

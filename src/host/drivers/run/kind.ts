@@ -79,6 +79,11 @@ export const runKind = (run: RunCommand): DriverKindModule => ({
     exec: "say which programs it may start, as in `--exec git`",
     egress: "say which hosts it may reach, as in `--allow api.example.com`",
   }),
+  needs: (call, findProgram) => {
+    const needed = cliKind.needs(call, findProgram)
+    if (!needed.ok) return needed
+    return { ok: true, value: { ...needed.value, tty: run.attachment?.stdio.kind === "terminal" } }
+  },
   available: async () => ({ available: true, program: run.program }),
   command: () => ({ ok: true, value: commandOf(run) }),
   outline: () => [run.name, ...run.args],

@@ -49,7 +49,7 @@ describe("a failure that came with a denial", () => {
     "%s says the denial first, with its fix, and keeps code and details",
     (code) => {
       const told = blameDenial(failure(code), [denial("egress", "host_not_allowed")])
-      expect(told.message).toMatch(/^api\.bad\.test:443 is not a declared host.*probably.*403$/)
+      expect(told.message).toMatch(/^api\.bad\.test:443 is not in the driver's egress.*probably.*403$/)
       expect(told.hint).toContain("network.egress")
       expect(told).toMatchObject({
         code,
