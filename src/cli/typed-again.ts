@@ -15,6 +15,7 @@ export const takingManifests = [
     "drivers",
     "install",
     "learn",
+    "conform",
     "review",
     "prune",
     "serve",
@@ -38,7 +39,8 @@ export const typedAgain = (command: string, manifests: readonly string[] = []): 
 
 const COMMAND = new RegExp(`\`(caisson (?:${takingManifests.join("|")})(?: [^\`]*)?)\``, "g")
 
-const completed = (text: string, manifests: readonly string[]): string =>
+/** The same words, whose commands name the folders of manifests that this command was given. */
+export const completed = (text: string, manifests: readonly string[] = []): string =>
   text.replaceAll(COMMAND, (_, command: string) => `\`${typedAgain(command, manifests)}\``)
 
 /** Not the host's words: what a tool answered, what it is sealed in, and what manifests hold. */

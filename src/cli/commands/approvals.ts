@@ -12,6 +12,7 @@ import { withCaisson } from "../reach/with-caisson.ts"
 import { heldLines } from "../render/envelope.ts"
 import { table } from "../render/table.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
+import { completed } from "../typed-again.ts"
 import { inline } from "../visible.ts"
 import { says } from "../texts.ts"
 import { showEnvelope } from "./call.ts"
@@ -32,8 +33,9 @@ const rowOf = ({ id, tool, user, workspace, changes, expires }: HeldApproval): s
   inline(workspace),
 ]
 
-const tellDamaged = (held: readonly HeldApproval[], terminal: Terminal): void => {
-  for (const { id, expires } of held.filter(({ damaged }) => damaged === true)) terminal.say(says.damaged(id, expires))
+const tellDamaged = (held: readonly HeldApproval[], { manifests }: ApprovalFlags, terminal: Terminal): void => {
+  for (const { id, expires } of held.filter(({ damaged }) => damaged === true))
+    terminal.say(completed(says.damaged(id, expires), manifests))
 }
 
 const showAll = (held: readonly HeldApproval[], terminal: Terminal): void => {
@@ -48,7 +50,7 @@ const showOne = (held: HeldApprovalDetail, { manifests }: ApprovalFlags, termina
 export const list = (flags: ApprovalFlags, terminal: Terminal): Promise<number> =>
   withCaisson(flags, terminal, async (caisson) => {
     const held = await terminal.during(caisson.approvals())
-    tellDamaged(held, terminal)
+    tellDamaged(held, flags, terminal)
     if (asJson(flags, terminal)) resultJson(terminal, held)
     else showAll(held, terminal)
     return exit.ok
@@ -58,10 +60,12 @@ export const show = (id: string, flags: ApprovalFlags, terminal: Terminal): Prom
   withCaisson(flags, terminal, async (caisson) => {
     const held = await terminal.during(caisson.approval(id))
     if (held === undefined) {
-      terminal.say(`caisson: there is no held call ${inline(id)} (\`caisson approvals\` lists them)`)
+      terminal.say(
+        `caisson: there is no held call ${inline(id)} (${completed("`caisson approvals`", flags.manifests)} lists them)`,
+      )
       return exit.usage
     }
-    tellDamaged([held], terminal)
+    tellDamaged([held], flags, terminal)
     if (asJson(flags, terminal)) resultJson(terminal, held)
     else showOne(held, flags, terminal)
     return exit.ok

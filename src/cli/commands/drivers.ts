@@ -44,7 +44,7 @@ export const run = async (name: string | undefined, flags: ListFlags, terminal: 
   withCaisson(flags, terminal, async (caisson) => {
     const { listed, unloaded, diagnostics } = await terminal.during(caisson.drivers())
     tellBrokenManifests(diagnostics, terminal)
-    const drivers = name === undefined ? listed : named("driver", name, listed, terminal)
+    const drivers = name === undefined ? listed : named("driver", name, listed, flags, terminal)
     if (name !== undefined && drivers.length === 0) return exit.usage
     if (flags.json === true || !terminal.isInteractive) {
       const broken = name === undefined ? unloadedJson(unloaded, "driver") : []

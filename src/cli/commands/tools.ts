@@ -13,6 +13,7 @@ import { toolRows } from "../render/contract.ts"
 import { table } from "../render/table.ts"
 import { tellBrokenManifests } from "../render/diagnostics.ts"
 import { type Colors, resultJson, type Terminal } from "../terminal.ts"
+import { completed } from "../typed-again.ts"
 import { inline, nameText } from "../visible.ts"
 
 export interface ListFlags extends HostFlags {
@@ -65,6 +66,7 @@ export const named = <T extends { readonly id: string; readonly major: number }>
   what: "tool" | "driver",
   name: string,
   listed: readonly T[],
+  { manifests }: ListFlags,
   terminal: Terminal,
 ): readonly T[] => {
   const found = listed.filter(({ id, major }) => name === id || name === `${id}@${major}`)
@@ -73,7 +75,8 @@ export const named = <T extends { readonly id: string; readonly major: number }>
     name,
     listed.map(({ id }) => id),
   )
-  const hint = near === undefined ? `\`caisson ${what}s\` lists them` : `did you mean ${inline(near)}?`
+  const hint =
+    near === undefined ? `${completed(`\`caisson ${what}s\``, manifests)} lists them` : `did you mean ${inline(near)}?`
   terminal.say(`caisson: there is no ${what} ${nameText(name)}; ${hint}`)
   return found
 }
@@ -105,7 +108,7 @@ export const run = async (name: string | undefined, flags: ListFlags, terminal: 
   withCaisson(flags, terminal, async (caisson) => {
     const { listed, unloaded, diagnostics } = await terminal.during(caisson.tools())
     tellBrokenManifests(diagnostics, terminal)
-    const tools = name === undefined ? listed : named("tool", name, listed, terminal)
+    const tools = name === undefined ? listed : named("tool", name, listed, flags, terminal)
     if (name !== undefined && tools.length === 0) return exit.usage
     if (flags.json === true || !terminal.isInteractive) {
       if (name === undefined) resultJson(terminal, [...tools.map(asJson), ...unloadedJson(unloaded, "tool")])

@@ -19,6 +19,7 @@ import { countsOf, reportJson, summaryOf, type Tried } from "../../render/confor
 import { tapOf } from "../../render/conform/tap.ts"
 import { resultJson, type Terminal } from "../../terminal.ts"
 import { says } from "../../texts.ts"
+import { completed } from "../../typed-again.ts"
 import { inline, nameText } from "../../visible.ts"
 
 interface ConformFlags extends HostFlags {
@@ -57,9 +58,12 @@ const planFor = async (host: Host, names: readonly string[], flags: ConformFlags
   })
 }
 
-const tellUnknown = ({ unknown }: ConformPlan, terminal: Terminal): void => {
+const tellUnknown = ({ unknown }: ConformPlan, { manifests }: HostFlags, terminal: Terminal): void => {
   for (const { what, name, nearest } of unknown) {
-    const hint = nearest === undefined ? "`caisson drivers` lists them" : `did you mean ${inline(nearest)}?`
+    const hint =
+      nearest === undefined
+        ? `${completed("`caisson drivers`", manifests)} lists them`
+        : `did you mean ${inline(nearest)}?`
     terminal.say(`caisson: there is no ${what} ${nameText(name)}; ${hint}`)
   }
 }
@@ -137,7 +141,7 @@ export const run = async (names: readonly string[], flags: ConformFlags, termina
   using interrupt = onInterrupt(() => terminal.say(`caisson: ${says.cancelling}`))
   return await withHost({ ...flags, warm: true }, terminal, async (host) => {
     const plan = await planFor(host, names, flags)
-    tellUnknown(plan, terminal)
+    tellUnknown(plan, flags, terminal)
     if (plan.unknown.length > 0) return exit.usage
     tellWithout(plan, terminal)
     const tried = await runAll(plan.cases, flags, interrupt.signal, terminal)
