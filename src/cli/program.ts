@@ -41,6 +41,8 @@ const addCalls = (program: Command, terminal: Terminal, finish: Finish): void =>
     .option("--plan", options.plan)
     .option("--yes", options.yes)
     .option("--observe", options.observe)
+    .addOption(new Option("--record <file>", options.record).conflicts("replay"))
+    .addOption(new Option("--replay <file>", options.replay))
     .addOption(new Option("--wait [seconds]", options.wait).preset("600").argParser(secondsOf))
     .addOption(json())
     .action(async (tool: string, flags) =>

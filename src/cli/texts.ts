@@ -89,6 +89,8 @@ export const options = {
   driver: "pin a driver",
   context: "per-call context as JSON",
   plan: "run, show the effects, commit nothing",
+  record: "keep what passes the network in FILE, without secrets",
+  replay: "answer from the recording FILE, the network closed",
   yes: "approve what this call asks approval for",
   json: "JSON alone on stdout (the default when stdout is no terminal)",
   accept: "the digest of what changed: calls of it are let through from now on",

@@ -13,6 +13,8 @@ import { serveDnsTcp, serveDnsUdp } from "./serve/dns.ts"
 import { createSyntheticAddresses, type SyntheticAddresses } from "./dns/synthetic.ts"
 import { attempt } from "./connection/boundary.ts"
 import { abort, descriptorOf } from "./connection/endpoint.ts"
+import { type EgressEntry, parseEgressEntry } from "../manifest/values/egress-entry.ts"
+import { parseIp } from "./policy/address.ts"
 import { createGate, type Gate } from "./dial/gate.ts"
 import { acceptFrom } from "./connection/accept.ts"
 import { dialBare } from "./dial/dial-bare.ts"
@@ -26,6 +28,7 @@ import { type Listen, type PolicyInput, policyFrom } from "./policy/options.ts"
 import { compilePolicy, type CompileContext, PolicyError } from "./policy/compile.ts"
 import type { Interceptor } from "./tls/authority.ts"
 import { boundHosts, createCapturedTokens } from "./tokens/captured.ts"
+import type { Tape } from "./tape/words.ts"
 import type { TokenKeep } from "./tokens/held.ts"
 import { systemResolve } from "./dial/resolve.ts"
 import { whoseAddress } from "./policy/self.ts"
@@ -52,6 +55,8 @@ export interface EgressProxyOptions extends PolicyInput {
   readonly upstreamCa?: readonly string[]
   /** where the tokens of `capture` are kept */
   readonly tokens?: TokenKeep
+  /** keeps what passes, with TLS ended here for every host, or answers in the upstreams' place, and nothing is dialled */
+  readonly tape?: Tape
 }
 
 /** Listeners that belong to a sandbox, already listening. */
@@ -150,6 +155,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
     dialBare: bare && options.dial === undefined ? dialBare : undefined,
     interceptor,
     captured,
+    tape: options.tape,
     onDialled: (upstream) => described(descriptorOf(upstream), "upstream"),
   })
   const connections = new Crowd(options.listen !== undefined)
@@ -306,12 +312,25 @@ const boundNames = ({ substitutions = [], capture }: PolicyInput): readonly stri
   ...new Set([...substitutions.flatMap(({ hosts }) => hosts), ...(capture === undefined ? [] : boundHosts(capture))]),
 ]
 
+/** The hosts whose TLS is ended here where all of it is: those that have a name. */
+const openedBy = (egress: readonly string[]): readonly EgressEntry[] =>
+  egress.flatMap((text) => {
+    const parsed = parseEgressEntry(text)
+    return parsed.ok && parsed.entry.protocol === "web" && parseIp(parsed.entry.host) === undefined
+      ? [parsed.entry]
+      : []
+  })
+
 async function interceptorFor(options: EgressProxyOptions): Promise<BoundInterceptor | undefined> {
-  const { upstreamCa } = options
-  const names = boundNames(options)
-  if (names.length === 0) return undefined
+  const { upstreamCa, tape, egress } = options
+  const opened = tape === undefined ? [] : openedBy(egress)
+  const names = [
+    ...new Set([...boundNames(options), ...opened.filter(({ wildcard }) => !wildcard).map(({ host }) => host)]),
+  ]
+  const under = opened.filter(({ wildcard }) => wildcard).map(({ host }) => host)
+  if (names.length + under.length === 0) return undefined
   const { createCallAuthority } = await import("./tls/authority.ts")
-  return { names, authority: createCallAuthority({ names }), ...(upstreamCa !== undefined && { upstreamCa }) }
+  return { names, authority: createCallAuthority({ names, under }), ...(upstreamCa !== undefined && { upstreamCa }) }
 }
 
 /** The authority speaks for the hosts it was made for; a sandbox that trusts it cannot be told of others. */

@@ -33,6 +33,7 @@ import { pruneInstalled } from "./lifecycle/prune-installed.ts"
 import { grantsOf } from "./lifecycle/keep-grants.ts"
 import { acceptAfter, createReload, needsStart } from "./lifecycle/reload.ts"
 import { tokensOf } from "./lifecycle/keep-tokens.ts"
+import { tapeOf } from "./call/tape/call-tape.ts"
 import { callKeyOf } from "./record/call-key.ts"
 import { makeRun } from "./run/run.ts"
 import { forRun, inRunWords } from "./run/words.ts"
@@ -147,8 +148,10 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
     (index ??= import("./receipts/index-file.ts").then(({ openReceiptIndex }) => openReceiptIndex(data, "shared")))
   const recorded = new RecordedCalls(data, core, options.record ?? false)
   const requestOf = (request: CallRequest, options: Called): Omit<Requested, "tell" | "nesting"> => {
-    const { caller, approve, elicit, approved = false, unreadable, empty, onChanges, signal, key } = options
+    const { caller, approve, elicit, approved = false, empty, record, replay, onChanges, signal, key } = options
     const id = nextId()
+    const tape = tapeOf({ record, replay })
+    const unreadable = options.unreadable ?? (tape?.ok === false ? tape.message : undefined)
     // Read once and whole, whatever it is; what is no request has no tool.
     const asked = { ...request }
     return {
@@ -162,6 +165,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
       ...(unreadable === undefined ? {} : { unreadable }),
       ...(onChanges === undefined ? {} : { onChanges }),
       ...(empty === undefined ? {} : { empty }),
+      ...(tape?.ok === true ? { tape: tape.value } : {}),
       signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
     }
   }

@@ -34,6 +34,8 @@ const CALL: readonly (keyof CallOptions)[] = [
   "elicit",
   "onEvent",
   "onChanges",
+  "record",
+  "replay",
   "key",
   "wait",
 ]
@@ -118,6 +120,8 @@ const FORMS: Readonly<Record<Keys, readonly [(value: unknown) => boolean, string
   key: [(value) => typeof value === "string", "text"],
   wait: [(value) => Number.isSafeInteger(value) && (value as number) > 0, "a whole number above 0"],
   empty: [isText, "text"],
+  record: [isText, "text"],
+  replay: [isText, "text"],
   limit: [(value) => Number.isSafeInteger(value) && (value as number) > 0, "a whole number above 0"],
   tenant: [isText, "text"],
   label: [(value) => typeof value === "string", "text"],

@@ -139,6 +139,10 @@ export interface CallOptions extends WhyOptions {
   readonly approved?: boolean
   /** so many milliseconds this call waits for its workspace, instead of failing on a conflict with others that change it */
   readonly wait?: number
+  /** a file: what passes the proxy is kept there, without secrets */
+  readonly record?: string
+  /** a recording: the network is closed, and it answers */
+  readonly replay?: string
   /** the caller's own name for this call: brought again, it is given the first answer and nothing is run */
   readonly key?: string
   /** Hear of what happens in the call while it does. It cannot fail or hold up the call. */

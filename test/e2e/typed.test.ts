@@ -107,3 +107,11 @@ test("docs/conform.md is typed as it is written, from a folder of one's own", as
   expect(reports.map(({ ok }) => ok)).toEqual([true, true, true, false])
   expect(said.filter((line) => line.startsWith("ok "))).toHaveLength(5)
 })
+
+test("docs/replay.md is typed as it is written", async () => {
+  const said = await type(blocksIn(readFileSync(join(clone, "docs", "replay.md"), "utf8")), true)
+  expect(said.map((line) => JSON.parse(line) as object)).toMatchObject([
+    { ok: true, notes: [expect.stringContaining("recorded: 0 exchanges")] },
+    { ok: true, notes: [expect.stringContaining("replayed: 0 of 0 exchanges")] },
+  ])
+})

@@ -25,6 +25,8 @@ export interface CallFlags extends HostFlags {
   readonly driver?: string
   readonly context?: string
   readonly plan?: boolean
+  readonly record?: string
+  readonly replay?: string
   readonly yes?: boolean
   readonly observe?: boolean
   /** seconds; absent: it does not wait */
@@ -99,6 +101,8 @@ export const run = async (tool: string, flags: CallFlags, terminal: Terminal): P
           ...options,
           approved: flags.yes === true,
           ...waiting(flags),
+          ...(flags.record === undefined ? {} : { record: flags.record }),
+          ...(flags.replay === undefined ? {} : { replay: flags.replay }),
           onChanges,
           ...asking(terminal),
         }),

@@ -21,12 +21,17 @@ interface ReachFlags extends HostFlags {
   readonly user?: string
   /** what was typed is refused here, whoever would be asked */
   readonly unreadable?: string
+  /** files of this process's */
+  readonly record?: string
+  readonly replay?: string
 }
 
-const isOwn = ({ manifests, backend, user, unreadable }: ReachFlags): boolean =>
+const isOwn = ({ manifests, backend, user, unreadable, record, replay }: ReachFlags): boolean =>
   manifests !== undefined ||
   backend !== undefined ||
   unreadable !== undefined ||
+  record !== undefined ||
+  replay !== undefined ||
   (user !== undefined && !isUserId(user)) ||
   process.env["CAISSON_NO_DAEMON"] === "1"
 

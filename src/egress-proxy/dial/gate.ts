@@ -38,6 +38,7 @@ import type { CapturedTokens } from "../tokens/captured.ts"
 import { createTurns, type Turns } from "../connection/turns.ts"
 import { createTurnstile } from "../../base/turnstile.ts"
 import type { Dial, EgressBudgets, Protocol, Resolve, Verdict } from "../types.ts"
+import type { Tape } from "../tape/words.ts"
 import type { VerdictFacts, VerdictLog } from "../policy/verdict-log.ts"
 
 interface OpenRequest {
@@ -66,6 +67,7 @@ export interface Gate {
   readonly limits: ProxyLimits
   readonly interceptor: Interceptor | undefined
   readonly captured: CapturedTokens | undefined
+  readonly tape: Tape | undefined
   readonly passages: Passages
   readonly meter: BudgetMeter
   readonly memory: ReadMemory
@@ -130,12 +132,14 @@ interface GateOptions {
   readonly interceptor?: Interceptor | undefined
   /** there when tokens are captured */
   readonly captured?: CapturedTokens | undefined
+  /** keeps what passes, or answers in the upstreams' place */
+  readonly tape?: Tape | undefined
   /** where it stands among the proxies of this process */
   readonly place: Place
 }
 
 export function createGate(options: GateOptions): Gate {
-  const { limits, log, resolve, dialBare } = options
+  const { limits, log, resolve, dialBare, tape } = options
   const dialSocket = attemptWith(options.dial)
   const meter = createBudgetMeter()
   const passages = createPassages(meter, limits)
@@ -154,6 +158,10 @@ export function createGate(options: GateOptions): Gate {
 
   const reach = async <T>(begun: Begun, attempt: Attempt<T>): Promise<Outcome<Connected<T>>> => {
     const { route, deadline } = begun
+    if (tape?.mode === "replay") {
+      const { hostText: host, port } = begun.request.target
+      return { ok: true, value: { socket: tape.connect({ host, port }) as T, address: "replay" } }
+    }
     const connector = (addresses: readonly IpAddress[]) =>
       createConnector(addresses, route.port, attempt, limits.dialAttempts)
     if (route.kind !== "resolve") return connector([route.ip]).dial(deadline)
@@ -171,7 +179,8 @@ export function createGate(options: GateOptions): Gate {
 
   /** Will this be relayed without a look inside, once its first flight has passed? */
   const isUnseen = (target: Authority, grant: Grant): boolean =>
-    grant.protocol === "tcp" || (target.port === 443 && !policy.substitutions.boundTo(target.hostText))
+    tape === undefined &&
+    (grant.protocol === "tcp" || (target.port === 443 && !policy.substitutions.boundTo(target.hostText)))
 
   const unforeseen = (): Outcome<never> => ({ ok: false, code: "internal" })
 
@@ -195,6 +204,10 @@ export function createGate(options: GateOptions): Gate {
     if (log.broken) return { ok: false, verdict: refuse({ protocol, target, code: "verdict_log_failed" }) }
     const verdict = decide(policy, target)
     if (!verdict.allow) return { ok: false, verdict: refuse({ protocol, target, code: verdict.code }) }
+    if (tape !== undefined && verdict.grant.protocol === "tcp") {
+      tape.fault(`${target.text}: tcp:// can neither be recorded nor replayed`)
+      return { ok: false, verdict: refuse({ protocol, target, code: "not_recordable", rule: verdict.grant.rule }) }
+    }
     const over =
       (request.quiet === true ? undefined : meter.request(budgets(), target.hostText)) ?? meter.connection(budgets())
     if (over !== undefined) return { ok: false, verdict: overBudget(request, over) }
@@ -278,6 +291,7 @@ export function createGate(options: GateOptions): Gate {
     limits,
     interceptor: options.interceptor,
     captured: options.captured,
+    tape,
     passages,
     meter,
     memory: new ReadMemory(limits.lineMemoryBytes),

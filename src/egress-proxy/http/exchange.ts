@@ -8,6 +8,7 @@ import type { ReasonCode } from "../policy/reasons.ts"
 import type { RulesOff } from "../policy/rules.ts"
 import type { BodyScanner } from "../secrets/body.ts"
 import type { Turns } from "../connection/turns.ts"
+import type { Tape, TapeTarget } from "../tape/words.ts"
 import type { Verdict } from "../types.ts"
 import type { Framing } from "./framing.ts"
 import type { Header, RequestHead } from "./head.ts"
@@ -28,6 +29,8 @@ export interface Exchange {
   readonly off: RulesOff
   /** the upstream's connection may serve another request afterwards */
   readonly keep: boolean
+  /** hears what passes */
+  readonly tape?: { readonly tape: Tape; readonly target: TapeTarget } | undefined
   /** looks at the body before it goes upstream */
   readonly scanner?: BodyScanner
 }

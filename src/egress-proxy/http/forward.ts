@@ -14,6 +14,7 @@ import { emptyBody, everyHeader } from "./framing.ts"
 import type { Header } from "./head.ts"
 import { drained, respond, unsent } from "./respond.ts"
 import { upgrade } from "./websocket.ts"
+import { spyOn } from "../tape/spy.ts"
 
 export async function forward(exchange: Exchange): Promise<ForwardResult> {
   const { source, passage, upstream } = exchange
@@ -31,6 +32,11 @@ export async function forward(exchange: Exchange): Promise<ForwardResult> {
     joinDuplicateHeaders: false,
   })
   request.maxHeadersCount = everyHeader
+  if (exchange.tape !== undefined) {
+    const { tape, target } = exchange.tape
+    const { method, headers: asked } = exchange.head
+    spyOn(tape, request, () => ({ target, method, path: exchange.path, headers: asked }))
+  }
   // Without an agent Node takes every connection for the last one's.
   request.shouldKeepAlive = exchange.keep
   request.once("socket", () => upstream.resume())

@@ -172,6 +172,10 @@ export const reasons = Object.freeze({
     "the program ended TLS without a request, mostly because it does not trust this call's certificate authority",
     "have the program trust the CA file that SSL_CERT_FILE names, and do not pin certificates",
   ),
+  not_recordable: broken(
+    "this protocol can neither be recorded nor replayed: HTTP over TCP, or over TLS to a host by name, is",
+    "leave --record or --replay away, or have the program use HTTP without WebSockets",
+  ),
   idle_timeout: broken("the connection was idle for too long", "send or receive something from time to time", 504),
   too_many_connections: broken("the proxy's connection cap is reached", "close connections, or try again later", 503),
   policy_changed: broken("the policy changed while the request was under way", "try again", 503),

@@ -39,6 +39,8 @@ export type Dialled =
       readonly address: string
       /** what a rule that only reports would have refused it with */
       readonly report?: ReasonCode
+      /** it answers from a recording: in the clear, whatever the host would speak */
+      readonly plain?: true
     }
   | { readonly ok: false; readonly verdict: Verdict }
 
@@ -90,5 +92,6 @@ export async function serveHosted(gate: Gate, source: ByteSource, near: Duplex, 
   }
   const { upstream, passage, address } = opened
   relayTunnel({ client: source, upstream, passage, early: source.release(), memory: gate.memory, over: () => {} })
-  return { ok: true, connection: near, address, ...(report === undefined ? {} : { report }) }
+  const plain = gate.tape?.mode === "replay" ? ({ plain: true } as const) : {}
+  return { ok: true, connection: near, address, ...(report === undefined ? {} : { report }), ...plain }
 }

@@ -14,7 +14,7 @@ import { linger } from "./linger.ts"
 import type { Protocol, Verdict } from "../types.ts"
 import type { forward as Forward } from "../http/forward.ts"
 import { passedHeaders } from "../http/framing.ts"
-import { type RequestHead, valuesOf } from "../http/head.ts"
+import { type Header, type RequestHead, valuesOf } from "../http/head.ts"
 import { isSafe, type Judged, judgeRequest } from "../http/judge.ts"
 import { createKeptUpstreams, type KeptUpstreams } from "../http/kept.ts"
 import { isSafeMethod } from "../http/method.ts"
@@ -94,6 +94,13 @@ async function exchange(
   const { authority, head, framing } = judged
   const { off, source: policy, substitutions } = gate.policy
   const protocol: Protocol = framing.websocket ? "websocket" : "http"
+  const { tape } = gate
+  if (tape !== undefined && framing.websocket) {
+    tape.fault(`${authority.text}: a WebSocket can neither be recorded nor replayed`)
+    opened?.passage.finish()
+    opened?.upstream.destroy()
+    return refuseAndClose(options, gate.refuse({ protocol, target: authority, code: "not_recordable" }), head)
+  }
   const report = policy.readOnlyHttp === "report" && !isSafe(head, framing, judged.path, off) ? "read_only" : undefined
   const request = { protocol, target: authority, client: source, report } as const
   const waiting = opened === undefined && !framing.websocket ? kept.take(authority, gate.generation) : undefined
@@ -117,7 +124,11 @@ async function exchange(
     framing,
     path: judged.path,
     host: hostHeader(authority, 80),
-    headers: passedHeaders(head.headers, off),
+    headers: tape === undefined ? passedHeaders(head.headers, off) : asItIs(passedHeaders(head.headers, off)),
+    tape:
+      tape === undefined
+        ? undefined
+        : { tape, target: { host: authority.hostText, port: authority.port, secure: false } },
     limits: gate.limits,
     turns: gate.turns,
     idleMs: policy.budgets.idleTimeoutMs,
@@ -147,6 +158,12 @@ async function exchange(
     result.state === "refused" ? result.verdict : gate.refuse({ protocol, target: authority, code: result.code, rule })
   return await refuseAndClose(options, verdict, head)
 }
+
+/** What is kept is searched for secrets, so it is asked for as it is. */
+const asItIs = (headers: readonly Header[]): readonly Header[] => [
+  ...headers.filter(([name]) => name.toLowerCase() !== "accept-encoding"),
+  ["Accept-Encoding", "identity"],
+]
 
 async function scannerFor({ policy, turns, decoding: room }: Gate, head: RequestHead) {
   const { createBodyScanner } = await import("../secrets/body.ts")

@@ -46,6 +46,7 @@ export async function serveIntercepted(
     ...(capture !== undefined && gate.captured !== undefined && { capture, captured: gate.captured }),
     readOnlyHttp: gate.policy.source.readOnlyHttp,
     upstream,
+    ...(gate.tape === undefined ? {} : { tape: gate.tape }),
     record: ({ protocol: kind, code, report }) =>
       gate.record({ protocol: kind, code, target, address: opened.address, rule: opened.grant.rule, report }),
     judge: () => gate.countRequest(target) ?? "allowed",
@@ -65,8 +66,11 @@ export async function serveIntercepted(
   const { rule } = opened.grant
   if (end === "sni_mismatch") gate.refuse({ protocol, target, code: "sni_mismatch", rule })
   // Not one request, and it was not us who ended it.
-  if ((end === "client_tls" || end === "unused") && !opened.passage.finished)
+  if ((end === "client_tls" || end === "unused") && !opened.passage.finished) {
     gate.refuse({ protocol, target, code: "client_tls", rule })
+    if (end === "client_tls")
+      gate.tape?.fault(`${target.text}: the program does not take the certificate of this call's own authority`)
+  }
   opened.passage.finish()
   opened.upstream.destroy()
 }

@@ -97,7 +97,14 @@ async function serveTls(options: TunnelOptions, opened: Open, hello: ClientHello
   const code = judgeHello(options.target, hello)
   if (code !== undefined && !options.gate.policy.off.has(`tls.${code}`)) return refuseInside(options, opened, code)
   const { interceptor, policy, limits, turns } = options.gate
-  const intercepts = interceptor !== undefined && policy.substitutions.boundTo(options.target.hostText)
+  const { tape } = options.gate
+  const isBound = policy.substitutions.boundTo(options.target.hostText)
+  const intercepts =
+    interceptor !== undefined && (isBound || (tape !== undefined && options.target.host.kind === "name"))
+  if (!intercepts && tape !== undefined) {
+    tape.fault(`${options.target.text}: TLS to an address can neither be recorded nor replayed`)
+    return refuseInside(options, opened, "not_recordable")
+  }
   if (intercepts) {
     await turns.next(limits.handshakeCost)
     if (options.source.destroyed || opened.passage.finished) return drop(opened, options.source)

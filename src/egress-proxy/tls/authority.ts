@@ -35,6 +35,8 @@ export interface Interceptor {
 export interface CallAuthorityOptions {
   /** the only hosts this authority may ever speak for */
   readonly names?: readonly string[]
+  /** and those below these */
+  readonly under?: readonly string[]
   readonly now?: Date
   /** default one day */
   readonly lifetimeMs?: number
@@ -60,6 +62,7 @@ const hostName = /^(?=.{1,253}$)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_-]{1,6
 export function createCallAuthority(options: CallAuthorityOptions = {}): CallAuthority {
   const now = options.now ?? new Date()
   const names = options.names === undefined ? undefined : new Set(options.names.map(checkedName))
+  const under = (options.under ?? []).map(checkedName)
   // A sandbox clock a little behind must still find the certificates valid.
   const notBefore = new Date(now.getTime() - hour)
   const notAfter = new Date(now.getTime() + (options.lifetimeMs ?? 24 * hour))
@@ -89,8 +92,8 @@ export function createCallAuthority(options: CallAuthorityOptions = {}): CallAut
     extension(oids.keyUsage, bits(Buffer.from([0x06]), 1), "critical"),
     extension(oids.subjectKeyId, octets(caId)),
   ]
-  if (names !== undefined && names.size > 0) {
-    const permitted = [...names].map((name) => sequence(tagged(2, Buffer.from(name))))
+  if (names !== undefined && names.size + under.length > 0) {
+    const permitted = [...new Set([...names, ...under])].map((name) => sequence(tagged(2, Buffer.from(name))))
     caExtensions.push(extension(oids.nameConstraints, sequence(wrapped(0, ...permitted)), "critical"))
   }
   const caPem = certificate(issuer, ca.publicKey, caExtensions)
@@ -103,7 +106,9 @@ export function createCallAuthority(options: CallAuthorityOptions = {}): CallAut
     const known = leaves.get(name)
     if (known !== undefined) return known
     checkedName(name)
-    if (names !== undefined && !names.has(name)) throw new Error("the call authority may not speak for this name")
+    const isBelow = under.some((above) => name.endsWith(`.${above}`))
+    if (names !== undefined && !names.has(name) && !isBelow)
+      throw new Error("the call authority may not speak for this name")
     if (leafKey === undefined) {
       const pair = generateKeyPairSync("ec", { namedCurve: "P-256" })
       const text = pair.privateKey.export({ type: "pkcs8", format: "pem" }).toString()

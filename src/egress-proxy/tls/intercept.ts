@@ -18,6 +18,7 @@ import { abort, carriesTls } from "../connection/endpoint.ts"
 import type { ReasonCode } from "../policy/reasons.ts"
 import { createDecodingRoom, type DecodingRoom } from "../secrets/decoding-room.ts"
 import { aheadBytes, createTurns, type Turns } from "../connection/turns.ts"
+import type { Tape } from "../tape/words.ts"
 import type { CapturedTokens } from "../tokens/captured.ts"
 import type { Verdict } from "../types.ts"
 import type { CallAuthority, Leaf } from "./authority.ts"
@@ -63,6 +64,8 @@ export interface InterceptOptions extends InterceptRules {
   /** trust anchors beside the public ones; keep one array, its context is cached */
   readonly verifyCa?: readonly string[]
   readonly limits?: Partial<InterceptLimits>
+  /** keeps what passes; or what `upstream` gives answers from one, without TLS */
+  readonly tape?: Tape
   /** holds what is captured; given with `capture` */
   readonly captured?: CapturedTokens
 }
@@ -123,13 +126,14 @@ export interface Interception extends AsyncDisposable {
 export function interceptTls(options: InterceptOptions): Interception {
   const limits = { ...interceptLimits, ...options.limits }
   const { client, name, authority, turns = createTurns(limits.turnBytes) } = options
-  const { decoding = createDecodingRoom(limits.decodingBytes) } = options
+  const { decoding = createDecodingRoom(limits.decodingBytes), tape } = options
   const agent = createUpstreamAgent({
     name,
     upstream: options.upstream,
     verifyCa: options.verifyCa,
     handshakeTimeoutMs: limits.handshakeMs,
     turns,
+    plain: tape?.mode === "replay",
   })
   const beneath = client instanceof Socket ? carrierOf(client, unmetered, turns) : client
   // An error may come at any time; the close that follows is what counts.
@@ -252,6 +256,8 @@ export function interceptTls(options: InterceptOptions): Interception {
       decoding,
       breakOff,
       spellings: spellings(),
+      tape,
+      target: { host: name, port: options.port, secure: true },
     })
     if (refusal !== undefined) refuse(response, refusal, "http")
   }
@@ -295,6 +301,10 @@ export function interceptTls(options: InterceptOptions): Interception {
     response.once("finish", () => tls.destroySoon())
     const head = judge(request, true)
     if (!head.ok) return refuse(response, head.refusal, "websocket")
+    if (tape !== undefined) {
+      tape.fault(`${name}: a WebSocket can neither be recorded nor replayed`)
+      return refuse(response, { code: "not_recordable" }, "websocket")
+    }
     const { placeholders } = options.substitutions
     relayWebSocket({
       request,

@@ -25,10 +25,12 @@ import { emptyBody, everyHeader } from "../http/framing.ts"
 import { isFinal, responseLength } from "../http/respond.ts"
 import { isBrokenOff } from "../connection/whole-end.ts"
 import { asksForTokens } from "../tokens/endpoint.ts"
-import { flatten, valuesOf } from "./headers.ts"
+import { flatten, pairsOf, valuesOf } from "./headers.ts"
 import { type HeadVerdict, type Refusal, refusalOf } from "./intercept-request.ts"
 import { answerHeaders, copyBody, decodingFor, isToTheEnd } from "./relay-answer.ts"
 import { UpstreamFailure } from "./upstream.ts"
+import { spyOn } from "../tape/spy.ts"
+import type { Tape, TapeTarget } from "../tape/words.ts"
 
 /** interim (1xx) responses to one request; they are not passed on */
 const maxInterim = 16
@@ -50,6 +52,9 @@ interface RelayedRequest {
   readonly decoding: DecodingRoom
   /** how the secrets of this host may be spelled in its responses, from which they are taken out */
   readonly spellings: readonly Buffer[]
+  /** hears what passes */
+  readonly tape: Tape | undefined
+  readonly target: TapeTarget
   /** ends the client's connection so that it looks broken, not finished */
   readonly breakOff: () => void
 }
@@ -116,6 +121,12 @@ async function exchange(relayed: RelayedRequest, body: Outgoing): Promise<Refusa
     insecureHTTPParser: false,
   })
   upstream.maxHeadersCount = everyHeader
+  spyOn(relayed.tape, upstream, () => ({
+    target: relayed.target,
+    method: request.method ?? "GET",
+    path: request.url ?? "/",
+    headers: pairsOf(request.rawHeaders),
+  }))
   const abandon = (): void => void upstream.destroy()
   response.once("close", abandon)
   let timedOut = false

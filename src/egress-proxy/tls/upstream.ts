@@ -20,6 +20,7 @@ import {
   type TLSSocket,
 } from "node:tls"
 
+import { asSocket } from "../tape/as-socket.ts"
 import { carrierOf, unmetered, watchEnd } from "./carrier.ts"
 
 type UpstreamReason = "upstream_tls" | "connect_failed" | "connect_timeout"
@@ -42,6 +43,8 @@ export interface UpstreamTls {
   /** trust anchors beside the public ones */
   readonly verifyCa?: readonly string[] | undefined
   readonly handshakeTimeoutMs: number
+  /** what is dialled answers in the clear: it is this process */
+  readonly plain?: boolean
   /** when what it sends is worked on */
   readonly turns: Turns
 }
@@ -84,6 +87,7 @@ async function connectUpstream(options: UpstreamTls, signal: AbortSignal): Promi
   const dialled = await options.upstream().catch((error: unknown) => {
     throw new UpstreamFailure("connect_failed", codeOf(error))
   })
+  if (options.plain === true) return asSocket(dialled) as TLSSocket
   const raw = dialled instanceof Socket ? carrierOf(dialled, unmetered, options.turns) : dialled
   // An error may come at any time, also while nobody else listens; the close that follows is what counts.
   if (dialled !== raw) dialled.on("error", () => undefined)

@@ -5,6 +5,7 @@
  */
 import { readFile } from "node:fs/promises"
 import type { EgressProxy } from "../../egress-proxy/proxy.ts"
+import type { Tape } from "../../egress-proxy/tape/words.ts"
 import type { TokenKeep } from "../../egress-proxy/tokens/held.ts"
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { ServedEgress } from "../call/core.ts"
@@ -20,15 +21,16 @@ const trusted = async (caPem: string): Promise<string> => {
   return bundleWith(await readFile(SYSTEM_ROOTS, "utf8").catch(() => ""), caPem)
 }
 
-export const serveEgress = async (policy: EgressPolicy, tokens?: TokenKeep): Promise<ServedEgress> => {
+export const serveEgress = async (policy: EgressPolicy, tokens?: TokenKeep, tape?: Tape): Promise<ServedEgress> => {
   const { createEgressProxy } = await import("../../egress-proxy/index.ts")
-  return served(policy, createEgressProxy, tokens)
+  return served(policy, createEgressProxy, tokens, tape)
 }
 
 const served = async (
   policy: EgressPolicy,
   make: EgressProxy["heir"],
   tokens: TokenKeep | undefined,
+  tape?: Tape,
 ): Promise<ServedEgress> => {
   const { boundBuffers } = await import("../data/socket-buffers.ts")
   const { entries, services, private: granted, budgets, readOnlyHttp, substitutions } = policy
@@ -47,6 +49,7 @@ const served = async (
     substitutions,
     ...(policy.capture === undefined ? {} : { capture: policy.capture }),
     ...(tokens === undefined ? {} : { tokens }),
+    ...(tape === undefined ? {} : { tape }),
     onDescriptor: boundBuffers,
   })
   const files = proxy.caPem === undefined ? {} : { [inside.authority]: Buffer.from(await trusted(proxy.caPem)) }

@@ -1,5 +1,6 @@
 /** What the steps of a call may use of the host. Everything here outlives the call. */
 import type { Dialled, HostedDial } from "../../egress-proxy/serve/hosted.ts"
+import type { Tape } from "../../egress-proxy/tape/words.ts"
 import type { TokenKeep } from "../../egress-proxy/tokens/held.ts"
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import type { Channel, Denial, SandboxBackend } from "../../sandbox/backend.ts"
@@ -77,7 +78,8 @@ export interface HostCore {
   /** for calls that have no sandbox; loaded at first need */
   layers(): Promise<HostedLayers>
   /** `tokens`: where a policy that captures keeps what it captures */
-  egressProxy(policy: EgressPolicy, tokens?: TokenKeep): Promise<ServedEgress>
+  /** `tape`: what passes is kept, or answered from a recording */
+  egressProxy(policy: EgressPolicy, tokens?: TokenKeep, tape?: Tape): Promise<ServedEgress>
   /** what a crashed commit of any process left in this workspace is finished or undone, before each call on it */
   recover(workspace: FolderIdentity, cancel: AbortSignal): Promise<void>
   /** what must outlive the process; opened at first need */

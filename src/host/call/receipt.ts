@@ -357,6 +357,7 @@ const fullReceipt = (end: CallEnd): EventDraft => {
     ...verdictFacts(end),
     ...whoseCall(progress.caller),
     ...callerFacts(progress),
+    ...(progress.tape === undefined ? {} : { tape: progress.tape.facts() }),
     ...(end.evidence === undefined ? {} : { not_told: small(end.evidence) }),
     ...admittedFacts(progress),
     ...(end.schemas === undefined ? {} : { schemas: end.schemas }),

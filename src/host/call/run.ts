@@ -14,6 +14,7 @@ import { attempt } from "./running/attempt.ts"
 import { cancelled } from "./running/cancelled.ts"
 import type { HostCore, Reached } from "./core.ts"
 import { judge } from "./judge.ts"
+import { onTape } from "./tape/call-tape.ts"
 import { keepHome, withHomes } from "./running/keep-home.ts"
 import type { Judged, Sealed, Step } from "./steps.ts"
 
@@ -51,6 +52,7 @@ export const run = async (
   if (unfit !== undefined) return unfit
   const started = performance.now() - before.elapsedMs
   let { denied, homes, reached }: Omit<Before, "elapsedMs"> = before
+  sealed.tape?.begin(sealed.secrets.map(({ value }) => value.reveal()))
   for (let attempts = 1; ; attempts += 1) {
     if (sealed.signal.aborted) return cancelled
     const left = sealed.timeout.ms - (performance.now() - started)
@@ -63,8 +65,8 @@ export const run = async (
     if (!made.ok) return made
     homes = [...homes, ...(await keepHome(made.value.exited, made.value.home))]
     reached = mergeReached(reached, made.value.reached)
-    const judged = keepServer(
-      withHomes(await judge(core, { ...sealed, attempt: made.value, attempts, homes, reached })),
+    const judged = onTape(
+      keepServer(withHomes(await judge(core, { ...sealed, attempt: made.value, attempts, homes, reached }))),
     )
     const again = nextTry(judged, performance.now() - started)
     if (again === undefined) {
@@ -95,7 +97,7 @@ const keepServer = (judged: Judged): Judged => {
 /** The pause before another attempt, or undefined when this one stands. */
 const nextTry = (judged: Judged, elapsedMs: number): number | undefined => {
   const { verdict, attempt: made, tool, retry, attempts, timeout, command, nesting } = judged
-  if (nesting?.mayHaveChanged === true) return undefined
+  if (nesting?.mayHaveChanged === true || judged.tape !== undefined) return undefined
   if (verdict.ok || made.outcome.ok || verdict.code !== made.outcome.code) return undefined
   const asked = verdict.details["retry_after_ms"]
   const after = afterFailure({

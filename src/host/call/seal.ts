@@ -9,10 +9,11 @@ import { createHash } from "node:crypto"
 import type { EgressPolicy } from "../../egress-proxy/types.ts"
 import { digestOf } from "../../manifest/values/digest.ts"
 import { deepFreeze } from "../../manifest/values/freeze.ts"
+import { trustEnvironment } from "../../egress-proxy/tls/trust.ts"
 import { homeFolder } from "../data/homes.ts"
 import type { DriverKindModule, KindCall } from "../drivers/kind.ts"
 import { kindOf, unserved } from "../drivers/kinds.ts"
-import { sealPaths } from "../drivers/paths.ts"
+import { inside, sealPaths } from "../drivers/paths.ts"
 import { operationKey } from "../invoke/operation-key.ts"
 import { effectiveRetry } from "../invoke/retry.ts"
 import type { JsonObject } from "../../manifest/types.ts"
@@ -112,6 +113,7 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
   if (!asked.ok) return asked
   const needs = asked.value
   const entries = egressOf(core, tool, needs.egress)
+  const { tape } = signedIn
   const network = entries.length === 0 ? "none" : channelFor(entries)
   const secrets = sealSecrets(signedIn.secrets, entries)
   if (!secrets.ok) return secrets
@@ -120,6 +122,14 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
   const sealedTokens = needs.executables === undefined ? undefined : sealTokens(core.config, signedIn.driver, entries)
   if (sealedTokens?.ok === false) return sealedTokens
   const tokens = sealedTokens?.value
+  if (tape !== undefined && tokens?.capture !== undefined)
+    return {
+      ok: false,
+      code: "tool_unavailable",
+      message: "this driver gets tokens that are kept out of its sandbox, which can neither be recorded nor replayed",
+      hint: "leave --record or --replay away",
+      details: { driver: signedIn.driver.key },
+    }
   const given = new Set(signedIn.secrets.map(({ name }) => name))
   const paths = sealPaths(needs.fs, contract.auth?.state.paths ?? [])
   const env =
@@ -140,7 +150,15 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
     view: { read: paths.read, deny: paths.deny },
     write: paths.write,
     ...homeFor(core.homes, contract, homeOf(core, signedIn), paths.keep),
-    env: needs.executables === undefined ? env.env : { ...env.env, ...placeholders, ...tokens?.env },
+    env:
+      needs.executables === undefined
+        ? env.env
+        : {
+            ...env.env,
+            ...placeholders,
+            ...(tape === undefined || network === "none" ? {} : trustEnvironment(inside.authority)),
+            ...tokens?.env,
+          },
     tty: needs.tty,
     ...(needs.privatePipes === true ? { privatePipes: true } : {}),
     ...(needs.startsIn === undefined ? {} : { startsIn: needs.startsIn }),

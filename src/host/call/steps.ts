@@ -18,6 +18,7 @@ import type { Program } from "../drivers/program/program.ts"
 import type { FoundFunctions } from "../drivers/found-functions.ts"
 import type { FoundModule } from "../drivers/runner/found-module.ts"
 import type { SealedSecrets } from "./sealing/secrets.ts"
+import type { CallTape } from "./tape/call-tape.ts"
 import type { BoundSecret } from "../secrets/bind.ts"
 import type { HomeKept, OpenedHome } from "../homes/sealed-homes.ts"
 import type { FrozenLayer, InstallSpec } from "../install/types.ts"
@@ -67,6 +68,8 @@ export interface Requested {
   readonly elicit?: Elicit
   /** what it is known by to whoever carries it out; the same for whoever asks again with its key */
   readonly operation: string
+  /** what passes the proxy is kept, or answered from a recording */
+  readonly tape?: CallTape
   /** absent: no program of another call asked for it */
   readonly within?: Within
   /** absent: what runs has nobody to ask for further calls */

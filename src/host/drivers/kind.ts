@@ -6,6 +6,7 @@
  * It answers with plain data; what is sealed, run, judged and committed is decided by the call alone, so that no kind
  * can widen anything.
  */
+import type { Tape } from "../../egress-proxy/tape/words.ts"
 import type { EgressEntry } from "../../manifest/values/egress-entry.ts"
 import type { TemplatePath } from "../../manifest/templates/template.ts"
 import type {
@@ -296,6 +297,8 @@ export interface Pace {
 
 /** The one way out: whatever is asked of it is decided, dialled, counted and recorded as a sandbox's dial is. */
 interface Outlet {
+  /** what passes is kept, or answered from a recording */
+  readonly tape?: Tape
   connect(to: HostedDial): Promise<Dialled>
 }
 

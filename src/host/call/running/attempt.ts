@@ -94,7 +94,8 @@ const attemptAs = (
   if (command.run === "hosted") return hosted(core, sealed, command, options)
   // What a plan leaves in a server's memory would be there for calls that are meant; and files are handed over when a
   // program starts, and taken when it is over.
-  const keeps = !sealed.plan && sealed.profile.exchange === undefined && sealed.observe === undefined
+  const { profile, observe, tape } = sealed
+  const keeps = !sealed.plan && profile.exchange === undefined && observe === undefined && tape === undefined
   if (command.run === "conversation" && command.keeps !== undefined && keeps)
     return keptAttempt(core, sealed, command, command.keeps, options)
   return sandboxed(core, sealed, command, options)

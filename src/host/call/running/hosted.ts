@@ -84,7 +84,7 @@ export const hosted = async (
   let serving: Promise<ServedEgress> | undefined
   let proxy: ServedEgress | undefined
   const serve = async (): Promise<ServedEgress> => {
-    const served = await core.egressProxy(egress ?? nowhere)
+    const served = await core.egressProxy(egress ?? nowhere, undefined, sealed.tape?.tape)
     if (gone.aborted) await served[Symbol.asyncDispose]()
     else proxy = scope.use(served)
     return served
@@ -118,6 +118,7 @@ export const hosted = async (
       note: (more) => desk.note(more),
     }),
     outlet: {
+      ...(sealed.tape === undefined ? {} : { tape: sealed.tape.tape }),
       async connect(to) {
         const served = await (serving ??= serve())
         if (gone.aborted) return deskClosed

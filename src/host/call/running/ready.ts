@@ -68,7 +68,7 @@ export const makeReady = async (
       })
     const tokens = await ownTokens(core, sealed)
     if (!tokens.ok) return tokens
-    network = { proxy: scope.use(await core.egressProxy(egress, tokens.value)), channel }
+    network = { proxy: scope.use(await core.egressProxy(egress, tokens.value, sealed.tape?.tape)), channel }
   }
   const files = { ...(command.run === "conversation" ? command.files : {}), ...network?.proxy.files }
   const handed = handedOver(home.value)

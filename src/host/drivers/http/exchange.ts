@@ -6,10 +6,11 @@
  * when the desk's signal does. No error carries a byte of what was sent or answered.
  */
 import { isIP } from "node:net"
-import type { Duplex, Readable } from "node:stream"
+import { type Duplex, pipeline, type Readable, Transform } from "node:stream"
 import type * as Undici from "undici"
 import { connect as connectTls, type ConnectionOptions } from "node:tls"
 import { onDemand } from "../../../manifest/schema/on-demand.ts"
+import type { Take } from "../../../egress-proxy/tape/words.ts"
 import type { Verdict } from "../../../egress-proxy/types.ts"
 import { explainDenial } from "../../../egress-proxy/policy/explain.ts"
 import type { Failure } from "../../failure.ts"
@@ -133,12 +134,39 @@ const connected = async (
   const { host, port, secure } = origin
   const dialled = await desk.outlet.connect({ host, port, sends: { method, path, headers } })
   if (!dialled.ok) return notDialled(dialled.verdict, origin)
-  const { connection, report } = dialled
-  const socket: Answer<Duplex> = secure
-    ? await secured(connection, origin, desk.signal)
-    : { ok: true, value: connection }
+  const { connection, report, plain } = dialled
+  const socket: Answer<Duplex> =
+    secure && plain !== true ? await secured(connection, origin, desk.signal) : { ok: true, value: connection }
   if (!socket.ok) return socket
   return { ok: true, value: { socket: socket.value, ...(report === undefined ? {} : { report }) } }
+}
+
+/** What is kept is searched for secrets, so it is asked for as it is. */
+const asItIs = (headers: Sent["headers"]): Sent["headers"] => [
+  ...headers.filter(([name]) => name.toLowerCase() !== "accept-encoding"),
+  ["accept-encoding", "identity"],
+]
+
+/** What comes, told as it is read. */
+const through = (body: Readable, take: Take): Readable => {
+  const heard = new Transform({
+    transform: (chunk: Buffer, _encoding, done) => {
+      take.came(chunk)
+      done(null, chunk)
+    },
+    flush: (done) => {
+      take.end()
+      done()
+    },
+  })
+  return pipeline(body, heard, () => undefined)
+}
+
+const takeOf = ({ outlet: { tape } }: Way, target: Origin, { method, path, headers, body }: Sent): Take | undefined => {
+  if (tape?.mode !== "record") return undefined
+  const take = tape.take({ target, method, path, headers })
+  if (body !== undefined) take.sent(Buffer.from(body))
+  return take
 }
 
 export const exchange = async (desk: Way, origin: Origin, request: Sent): Promise<Answer<HttpAnswer>> => {
@@ -172,11 +200,12 @@ export const exchange = async (desk: Way, origin: Origin, request: Sent): Promis
     socket.destroy()
     await client.destroy().catch(() => undefined)
   }
+  const take = takeOf(desk, origin, request)
   try {
     const { statusCode, headers, body } = await client.request({
       method: request.method as "GET",
       path: request.path,
-      headers: request.headers.flat(),
+      headers: (take === undefined ? request.headers : asItIs(request.headers)).flat(),
       body: request.body ?? null,
       reset: true,
       signal: AbortSignal.any([desk.signal, flood.signal]),
@@ -186,12 +215,19 @@ export const exchange = async (desk: Way, origin: Origin, request: Sent): Promis
       },
     })
     body.on("error", () => undefined)
+    if (take !== undefined) {
+      const told = Object.entries(headers).flatMap(([name, value]) =>
+        [value ?? []].flat().map((each) => [name, each] as const),
+      )
+      take.answered(statusCode, "", told)
+    }
+    const heard = take === undefined ? body : through(body, take)
     return {
       ok: true,
       value: {
         status: statusCode,
         headers,
-        body,
+        body: heard,
         ...(report === undefined ? {} : { report }),
         [Symbol.asyncDispose]: async () => {
           body.destroy()
