@@ -9,7 +9,7 @@ import { tapeBodyBytes, tapeBytes, tapeExchanges, tapeHeadBytes } from "./limits
 import { digestOfBytes } from "./redact.ts"
 import type { TapeExchange, TapeHeader } from "./words.ts"
 
-export const tapeVersion = 1
+const tapeVersion = 1
 
 const isText = (body: Buffer): boolean => Buffer.from(body.toString("utf8")).equals(body) && !body.includes(0)
 
