@@ -55,21 +55,23 @@ export const placeOnDevice = (text: string, mount: string, path: string): Locati
     : { device, path: `${root === "/" ? "" : root}${rest === "/" ? "" : rest}` || "/" }
 }
 
-const onDevice = (folder: OpenFolder): Location["onDevice"] => {
+/** What the kernel says of all mounts now; for several questions of one look. */
+export const mountsNow = (): string => readFileSync("/proc/self/mountinfo", "latin1")
+
+const onDevice = (folder: OpenFolder, mounts: string): Location["onDevice"] => {
   const mount = /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${folder.fd}`, "latin1"))?.[1]
   if (mount === undefined) return undefined
-  return placeOnDevice(
-    readFileSync("/proc/self/mountinfo", "latin1"),
-    mount,
-    Buffer.from(folder.path).toString("latin1"),
-  )
+  return placeOnDevice(mounts, mount, Buffer.from(folder.path).toString("latin1"))
 }
 
-export const locate = (folder: OpenFolder): Location => ({ chain: chainOf(folder), onDevice: onDevice(folder) })
+export const locate = (folder: OpenFolder, mounts = mountsNow()): Location => ({
+  chain: chainOf(folder),
+  onDevice: onDevice(folder, mounts),
+})
 
-export const locatePath = (path: string): Location => {
+export const locatePath = (path: string, mounts?: string): Location => {
   using folder = openFolder(path)
-  return locate(folder)
+  return locate(folder, mounts)
 }
 
 /** Path of `inner` below `outer` on the device that both are on, `` where they are one; undefined where it is not below. */

@@ -10,7 +10,7 @@
  * Does not: cover the libraries below /usr, which the system's own packages vouch for.
  */
 import { createHash } from "node:crypto"
-import { constants } from "node:fs"
+import { type BigIntStats, constants, statSync } from "node:fs"
 import { open, readdir, readFile, readlink, rename, writeFile } from "node:fs/promises"
 import { basename, dirname, join } from "node:path"
 import { installedLayersFolder, programDigestsFile } from "../../data-folder/paths.ts"
@@ -62,13 +62,22 @@ interface Budget {
   bytes: number
 }
 
+/** A file is the same content while all of these are. */
+const keyOf = ({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string =>
+  [dev, ino, size, mtimeNs, ctimeNs].join(":")
+
 const fileDigest = async (data: string, path: string, budget: Budget): Promise<string> => {
+  // What was read before is not even opened.
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  const read = found === undefined ? undefined : known.get(keyOf(found))
+  if (read !== undefined) return read
   // Never waits for the other end of a fifo.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
-    const { dev, ino, size, mtimeNs, ctimeNs, mode } = await file.stat({ bigint: true })
+    const facts = await file.stat({ bigint: true })
+    const { size, mode } = facts
     if ((Number(mode) & 0o170000) !== 0o100000) return "special"
-    const key = [dev, ino, size, mtimeNs, ctimeNs].join(":")
+    const key = keyOf(facts)
     const before = known.get(key)
     if (before !== undefined) return before
     const bytes = Number(size)

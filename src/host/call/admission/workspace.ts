@@ -12,7 +12,7 @@ import { displayName, fromBuffer } from "../../../sandbox/effects/names.ts"
 import { type OpenFolder, openFolder } from "../../../sandbox/folder.ts"
 import { type Caller, isAllowedFolder, isOperator, isWithin } from "../../access/caller.ts"
 import { noSuchFolder } from "../../access/decide.ts"
-import { isInside, locate, type Location, locatePath, namesBetween } from "../../data/location.ts"
+import { isInside, locate, type Location, locatePath, mountsNow, namesBetween } from "../../data/location.ts"
 import type { Failure } from "../../failure.ts"
 import type { HostCore, InUse } from "../core.ts"
 import type { Step } from "../steps.ts"
@@ -65,8 +65,9 @@ const misplaced = (
   { path }: OpenFolder,
   place: Location,
   roots: readonly string[] | undefined,
+  mounts: string,
 ): Failure | undefined => {
-  const data = locatePath(core.data)
+  const data = locatePath(core.data, mounts)
   if (isInside(data, place))
     return refuse(
       "policy_violation",
@@ -123,11 +124,12 @@ const openAny = (
   const folder = opened.value
   let admitted = false
   try {
-    const place = locate(folder)
-    const failure = misplaced(core, folder, place, roots)
+    const mounts = mountsNow()
+    const place = locate(folder, mounts)
+    const failure = misplaced(core, folder, place, roots, mounts)
     if (failure !== undefined) return failure
     const { file } = core.config
-    if (file !== undefined && (isWithin(file, folder.path) || isInside(locatePath(resolve(file, "..")), place)))
+    if (file !== undefined && (isWithin(file, folder.path) || isInside(locatePath(resolve(file, ".."), mounts), place)))
       return refuse(
         "policy_violation",
         `the workspace ${folder.path} holds this host's config ${file}`,
