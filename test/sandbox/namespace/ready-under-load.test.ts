@@ -120,7 +120,8 @@ test("a driver's folder that another one took the place of is shown to the next 
 
 test("kill -9 of a host leaves none of those that wait, and nothing of them", async () => {
   const program = fileURLToPath(new URL("./fixtures/host-with-ready.ts", import.meta.url))
-  const host: ChildProcess = spawn(process.execPath, ["--no-warnings", program, data, workspace], {
+  const own = temporaryFolder("killed")
+  const host: ChildProcess = spawn(process.execPath, ["--no-warnings", program, own, workspace], {
     stdio: ["ignore", "pipe", "inherit"],
   })
   await once(host.stdout as NodeJS.ReadableStream, "data")
@@ -129,7 +130,12 @@ test("kill -9 of a host leaves none of those that wait, and nothing of them", as
   host.kill("SIGKILL")
   await once(host, "exit")
   await until(() => stillAlive(all).length === 0, "no process is left")
-  expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(data)
+  expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(own)
+  const next = createNamespaceBackend({ data: own })
+  await next.start()
+  await until(() => readdirSync(join(own, "layers")).length === 1, "the next host has removed what it left on disk")
+  await next[Symbol.asyncDispose]()
+  removeFolder(own)
 })
 
 describeNeeding("what those that wait hold", noRoot, () => {

@@ -92,10 +92,10 @@ export const callBegins = (): (() => void) => {
   }
 }
 
-/** What a call left is removed here when there is none that would have to wait. */
+/** What a call left is removed here in a process that makes one call after the other. */
 const isSmall = (work: Work): boolean =>
   work.do === "remove"
-    ? calls === 0
+    ? calls === 0 && thread === undefined
     : work.do === "commit" &&
       work.layer.writes.effects.length <= SETTLE.hereEffects &&
       work.layer.writes.bytes <= SETTLE.hereBytes
