@@ -114,7 +114,11 @@ const lookInto = async (
   const folder = mountedFolder(data)
   const known = key === undefined ? undefined : readKnown(join(folder, key))
   if (known !== undefined) return known
-  const found = await discoverTools(at.found, config, runInModule)
+  const found = await discoverTools(at.found, config, runInModule).catch((error: unknown): Discovered => {
+    // A backend that cannot be made: whatever is not sealed does not run, and the host is there all the same.
+    const reason = error instanceof Error ? error.message : String(error)
+    return { ok: false, sealed: false, reason, fix: "run `caisson doctor`" }
+  })
   if (found.ok && key !== undefined) keep(folder, key, found)
   return found
 }

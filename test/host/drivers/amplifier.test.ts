@@ -1,4 +1,5 @@
 /** What a module of Amplifier's says, whatever it says. */
+import { readFileSync } from "node:fs"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { manifestsOf } from "../../../src/host/assemble/amplifier-manifests.ts"
@@ -135,4 +136,31 @@ describe("an answer of a hook", () => {
     for (const kind of ["silent", "protocol", "limit", "ended", "unsealed"] as const)
       expect((await asked({ ok: false, kind, message: "" })?.("tool:pre", {}))?.blocked).toBe(true)
   })
+})
+
+it("the documentation has each field of Amplifier's models and each setting of caisson.yaml", () => {
+  const at = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), "utf8")
+  const text = at("docs/amplifier.md")
+  const core = at("src/runner/amplifier_core.py")
+  const fieldsOf = (model: string): readonly string[] => {
+    const [, block = ""] = new RegExp(`class ${model}\\(_Model\\):\\n {4}_fields = \\{([^}]*)\\}`).exec(core) ?? []
+    return [...block.matchAll(/"(\w+)":/g)].map(([, name = ""]) => `\`${model}.${name}\``)
+  }
+  const fields = [...fieldsOf("ToolResult"), ...fieldsOf("HookResult")]
+  expect(fields.length).toBe(19)
+  expect(fields.filter((field) => !text.includes(field))).toEqual([])
+  interface Shape {
+    readonly properties: Readonly<Record<string, Shape>>
+    readonly items: Shape
+    readonly additionalProperties: Shape
+  }
+  const { properties } = JSON.parse(at("schemas/config.schema.json")) as Shape
+  const module = properties["amplifier"]?.items.properties ?? {}
+  const settings = [
+    ...Object.keys(module),
+    ...Object.keys(module["tools"]?.additionalProperties.properties ?? {}),
+    ...Object.keys(properties["amplifier_hooks"]?.items.properties ?? {}),
+  ]
+  expect(settings.length).toBeGreaterThan(15)
+  expect(settings.filter((name) => !new RegExp(`[^\\w]${name}[^\\w]`).test(text))).toEqual([])
 })
