@@ -202,6 +202,22 @@ const addDaemon = (program: Command, version: string, terminal: Terminal, finish
     )
 }
 
+const addQuestions = (program: Command, terminal: Terminal, finish: Finish): void => {
+  const questions = program
+    .command("questions")
+    .description(commands.questions)
+    .addOption(manifests())
+    .addOption(json())
+    .action(async (flags) => finish(await (await import("./commands/questions.ts")).list(flags, terminal)))
+  questions
+    .command("answer <id>")
+    .description(commands.questionsAnswer)
+    .requiredOption("-i, --input <json>", options.answer)
+    .action(async (id: string, flags: { input: string }) =>
+      finish(await (await import("./commands/questions.ts")).answer(id, { ...questions.opts(), ...flags }, terminal)),
+    )
+}
+
 const addGrants = (program: Command, terminal: Terminal, finish: Finish): void => {
   const grants = program.command("grants").description(commands.grants)
   grants
@@ -271,7 +287,7 @@ const addCatalogue = (program: Command, terminal: Terminal, finish: Finish): voi
     .option("--to <dir>", options.importTo, "imported")
     .addOption(json())
     .action(async (format: string, paths: string[], flags) =>
-      finish(await (await import("./commands/import.ts")).run(format, paths, flags, terminal)),
+      finish(await (await import("./commands/importing/import.ts")).run(format, paths, flags, terminal)),
     )
 }
 
@@ -368,6 +384,7 @@ export const createProgram = (version: string, terminal: Terminal, finish: Finis
   addSecrets(program, terminal, finish)
   addLogins(program, terminal, finish)
   addDaemon(program, version, terminal, finish)
+  addQuestions(program, terminal, finish)
   addGrants(program, terminal, finish)
   addCatalogue(program, terminal, finish)
   addEvidence(program, terminal, finish)

@@ -41,6 +41,8 @@ export const commands = {
   approvalsShow: "every effect of one, deletions first",
   approvalsApprove: "commit exactly what was held; a conflict where the workspace changed underneath",
   approvalsDeny: "throw what was held away",
+  questions: "what tools ask people, while nobody has answered",
+  questionsAnswer: "a person's answer to one; the call that waits for it goes on",
   receipts: "the receipts of the calls made on this data folder; an absent chain is a finding",
   receiptsExport: "the log, a line an entry, on stdout; with filters, the entries that fit",
   verify: "recompute the chain of receipts and name the first bad line; an absent chain is a finding",
@@ -49,6 +51,7 @@ export const commands = {
 } as const
 
 export const options = {
+  answer: "the answer: JSON that fits the form, @FILE, or - for stdin",
   importTo: "the folder that they are written to; nothing there is written over",
   allow: "a host that it may reach: host, host:port, *.host or tcp://host:port (repeatable; default: no network)",
   write: "what of the workspace it may write (repeatable; default: nothing)",
@@ -169,6 +172,7 @@ export const says = {
   noEffects: "no effects on the workspace",
   planned: "plan: nothing was committed",
   noReceipts: "no receipts yet",
+  noQuestions: "no tool asks anybody",
   noneHeld: "no call waits for an answer",
   damaged: (id: string, expires: string) =>
     `what was remembered of the held call ${id} is damaged, and it cannot be approved: \`caisson approvals deny ${id}\` throws it away, and so does its time (${expires})`,

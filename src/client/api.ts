@@ -641,6 +641,32 @@ export interface Operations {
     readonly request: { readonly params: { readonly id: string } }
     readonly answer: undefined
   }
+  /** What tools ask people and nobody has answered */
+  readonly listQuestions: {
+    readonly request: Record<never, never>
+    readonly answer: {
+      readonly questions: readonly {
+        readonly id: string
+        readonly tool: string
+        readonly user: string
+        readonly message: string
+        readonly input: { readonly [name: string]: Json }
+        readonly form: { readonly [name: string]: Json }
+        readonly asked: string
+        readonly expires: string
+      }[]
+    }
+  }
+  /** A person's answer, which fits the form; the call that waits for it goes on */
+  readonly answerQuestion: {
+    readonly request: {
+      readonly params: { readonly id: string }
+      readonly body: {
+        /** JSON that fits the question's `form` */ readonly answer: Json
+      }
+    }
+    readonly answer: undefined
+  }
   /** Receipts of calls and of decisions, by what they say */
   readonly listReceipts: {
     readonly request: {
@@ -949,6 +975,8 @@ export const routes = {
   listGrants: { method: "GET", path: "/v1/grants" },
   createGrant: { method: "POST", path: "/v1/grants" },
   revokeGrant: { method: "DELETE", path: "/v1/grants/{id}" },
+  listQuestions: { method: "GET", path: "/v1/questions" },
+  answerQuestion: { method: "POST", path: "/v1/questions/{id}" },
   listReceipts: { method: "GET", path: "/v1/receipts" },
   callReceipts: { method: "GET", path: "/v1/calls/{id}/receipts" },
   exportReceipts: { method: "GET", path: "/v1/receipts/export" },

@@ -25,6 +25,7 @@ import { approvalRoutes } from "./routes/approvals.ts"
 import { callRoutes } from "./routes/calls.ts"
 import { catalogueRoutes } from "./routes/catalogue.ts"
 import { grantRoutes } from "./routes/grants.ts"
+import { questionRoutes } from "./routes/questions.ts"
 import { mcpRoutes } from "./routes/mcp.ts"
 import { installRoutes } from "./routes/installs.ts"
 import { loginRoutes } from "./routes/logins.ts"
@@ -224,6 +225,7 @@ export const createServer = async (parts: ServerParts): Promise<FastifyInstance>
     secretRoutes(routes)
     operationRoutes(routes, parts.operations)
     grantRoutes(routes)
+    questionRoutes(routes)
     mcpRoutes(routes)
     receiptRoutes(routes)
     const jobs = new Jobs()

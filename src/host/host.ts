@@ -30,6 +30,7 @@ import { HeldCalls } from "./held/held-calls.ts"
 import { installDriver } from "./lifecycle/install-driver.ts"
 import { listAuth, loginDriver, logoutDriver } from "./lifecycle/login-driver.ts"
 import { pruneInstalled } from "./lifecycle/prune-installed.ts"
+import { questionsOf } from "./lifecycle/answer-questions.ts"
 import { grantsOf } from "./lifecycle/keep-grants.ts"
 import { acceptAfter, createReload, needsStart } from "./lifecycle/reload.ts"
 import { tokensOf } from "./lifecycle/keep-tokens.ts"
@@ -335,6 +336,11 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
       callerOf: (of, given) => readOptions("tokens", of, given).caller,
     }),
     grants: grantsOf(core, (of, given) => readOptions("grants", of, given).caller),
+    questions: questionsOf(
+      core,
+      (of, given) => readOptions(`questions.${of}`, "list", given).caller,
+      (draft) => log.append(draft),
+    ),
     receipts: async (options: ReceiptsOptions = {}) => {
       const { caller, ...asked } = readOptions("receipts", "receipts", options)
       return open(() => receiptIndex().then((opened) => tellReceipts(opened, asked, caller)))

@@ -101,6 +101,14 @@ export const hostLimits = Object.freeze({
     3600 * 1000,
     "a service that asked to be left alone for longer is asked again",
   ),
+  questions: limit("the questions of tools to people", 1000, "further ones are not asked: overloaded"),
+  questionMs: limit(
+    "a question of a tool to a person",
+    24 * 3600 * 1000,
+    "it is over, and is asked anew by the next call",
+  ),
+  questionChars: limit("a question of a tool to a person", 2_000, "the rest is cut off"),
+  questionAnswerChars: limit("the answer to a question of a tool", 64 * 1024, "input_invalid"),
   lastWordMs: limit(
     "a conversation",
     2_000,

@@ -455,6 +455,26 @@ export interface GrantsOfHost {
   revoke(id: string, options?: ListOptions): SecretAnswer<undefined>
 }
 
+/** What a tool asks a person, while nobody has answered. */
+export interface QuestionListing {
+  /** the call that asked first */
+  readonly id: string
+  /** `id@major` */
+  readonly tool: string
+  readonly user: string
+  readonly message: string
+  readonly input: JsonObject
+  /** the JSON Schema that the answer fits */
+  readonly form: JsonObject
+  readonly asked: string
+  readonly expires: string
+}
+export interface QuestionsOfHost {
+  list(options?: ListOptions): Promise<readonly QuestionListing[]>
+  /** A person's answer to one; the call that waits for it goes on. */
+  answer(id: string, answer: JsonValue, options?: ListOptions): SecretAnswer<undefined>
+}
+
 export interface InstallDriverOptions extends ListOptions {
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: InstallProgress) => void
@@ -594,6 +614,8 @@ export interface Host extends AsyncDisposable {
   prune(options?: ListOptions): Promise<PruneReport>
   /** the vault, by name; values go in and never come out here */
   readonly secrets: SecretsOfHost
+  /** what tools ask people */
+  readonly questions: QuestionsOfHost
   /** Set a driver up and log in, for the caller's user in one workspace. */
   login(driver: string, options?: LoginDriverOptions): Promise<LoginReport>
   /** End a login: what it left is wiped. */

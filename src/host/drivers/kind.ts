@@ -283,6 +283,8 @@ export interface Desk {
   readonly layer: HostedFiles
   /** folder of this machine with the contract's files, where it has any */
   readonly filesAt?: string
+  /** A person's answer to what the tool asks, which fits its output; waits for it as long as the call may take. Absent: nobody can be asked. */
+  askPerson?(): Promise<Success | Failure>
   /** What the receipt says of this attempt, beside what it says of each: words and numbers of ours, never a value. */
   note(facts: JsonObject): void
 }

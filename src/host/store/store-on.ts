@@ -1,4 +1,5 @@
 /** The store's verbs on an engine: which tables each uses, and what it asks of the engine. */
+import { answerAsked, ask, askedOf, takeAnswer } from "./asked.ts"
 import { admitCall, callsOf, findCall, forgetCalls, openCalls, settleCall } from "./calls.ts"
 import { grantsOf, makeGrant, revokeGrant, useGrant } from "./grants.ts"
 import { claim, findHeld, heldOf, hold, receipted, release, settle } from "./held.ts"
@@ -48,6 +49,10 @@ export const storeOn = (engine: Engine, most: number): Store => {
     turn: (turn) =>
       turn.rate === undefined ? engine.read(() => lookAtPace(turn)) : engine.write(() => takeTurn(turn)),
     pause: (pause) => engine.write(() => pausePace(pause)),
+    ask: (question, open) => engine.write(() => ask(question, open)),
+    asked: (tenant, atMs) => engine.read(() => askedOf(tenant, atMs)),
+    answerAsked: (tenant, id, answer, by, atMs) => engine.write(() => answerAsked(tenant, id, answer, by, atMs)),
+    takeAnswer: (tenant, id) => engine.write(() => takeAnswer(tenant, id)),
     offered: (offer) => offered(engine, offer),
     offers: (tenant, subject) => engine.read(() => offersOf(tenant, subject)),
     acceptOffer: (acceptance) => engine.write(() => acceptOffer(acceptance)),

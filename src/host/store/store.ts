@@ -304,6 +304,29 @@ export type SpendResult =
   | { readonly ok: true }
   | { readonly ok: false; readonly index: number; readonly used: { readonly calls: number; readonly units: number } }
 
+/** What a tool asks a person. */
+export interface NewQuestion {
+  readonly tenant: string
+  /** the call that asked first */
+  readonly id: string
+  /** for whom, and who was authenticated */
+  readonly asker: string
+  readonly actor: string
+  /** `id@major` */
+  readonly tool: string
+  /** of contract and input: the same question */
+  readonly digest: string
+  /** JSON: message, input, form */
+  readonly text: string
+  readonly askedMs: number
+  readonly expiresMs: number
+}
+export interface AskedQuestion extends NewQuestion {
+  /** JSON */
+  readonly answer?: string
+  readonly answeredBy?: string
+}
+
 export interface Store extends AsyncDisposable {
   /** The host that asks: calls that are held, and those under way, are told of to the host alone whose they are. */
   readonly owner: string
@@ -329,6 +352,14 @@ export interface Store extends AsyncDisposable {
   changeLogin(key: LoginKey, generation: number, change: LoginChange): Promise<LoginRecord | undefined>
   /** The next turn, reserved where it is given. */
   turn(turn: PaceTurn): Promise<PaceWait>
+  /** The question that is open, this one or the same asked before; undefined: too many are. */
+  ask(question: NewQuestion, most: number): Promise<AskedQuestion | undefined>
+  /** those that are open */
+  asked(tenant: string, atMs: number): Promise<readonly AskedQuestion[]>
+  /** False: it is not open any more. */
+  answerAsked(tenant: string, id: string, answer: string, by: string, atMs: number): Promise<boolean>
+  /** The answer, once there is one; it is then gone. */
+  takeAnswer(tenant: string, id: string): Promise<AskedQuestion | undefined>
   /** The service asked to be left alone from now on. */
   pause(pause: PacePause): Promise<void>
   /** What is offered under a name: the first word is the accepted one; another waits beside it. */

@@ -1,4 +1,5 @@
 /** The steps that bring a store's tables from one version to the next, for every engine. A step in use is never edited. */
+import { askedTable } from "./asked.ts"
 import { callsTable } from "./calls.ts"
 import { grantsTable } from "./grants.ts"
 import { heldTable } from "./held.ts"
@@ -17,4 +18,5 @@ export const tables: readonly string[] = [
   tokensTable,
   grantsTable,
   spentTable,
+  askedTable,
 ]

@@ -11,6 +11,9 @@ export interface BuiltinSpec {
   readonly fs?: CliSandbox["fs"]
 }
 
+/** The function that answers with what a person says. */
+export const HUMAN = "caisson.human"
+
 export interface BuiltinCall {
   /** under which the host knows the function; absent in the manifest: the tool's id */
   readonly hostId: string

@@ -22,6 +22,7 @@ import type { Attempt, Ended, Sealed, Step } from "../steps.ts"
 import type { AttemptOptions } from "./attempt.ts"
 import { AttemptFiles, unwritten } from "./attempt-files.ts"
 import { notTaken } from "./not-taken.ts"
+import { askPerson } from "./asking/person.ts"
 import { createPace } from "./pace.ts"
 import { settledWithin } from "./settled-within.ts"
 import { mergeDenials, withUnreachable } from "./stopped.ts"
@@ -112,6 +113,8 @@ export const hosted = async (
       return Promise.resolve(Object.hasOwn(given, name) ? sentTo(given[name], host) : undefined)
     },
     layer: files,
+    askPerson: () =>
+      askPerson(core, sealed, { signal: gone, leftMs: () => wallMs - (performance.now() - started) }, desk),
     pace: createPace(core, sealed, {
       signal: gone,
       leftMs: () => wallMs - (performance.now() - started),

@@ -20,6 +20,7 @@ import type {
   KindCommand,
   Surroundings,
 } from "../kind.ts"
+import { HUMAN } from "../../../manifest/kinds/builtin.ts"
 import { askDatabase } from "../database/ask.ts"
 import { serviceNeeds } from "../service-needs.ts"
 import { unreadablePattern } from "../unreadable-pattern.ts"
@@ -67,7 +68,7 @@ const absent = (name: string): readonly [message: string, fix: string] => [
 const available: DriverKindModule["available"] = async (_driver, here, bindings): Promise<DriverAvailability> => {
   const builtins = new Map<string, FoundFunction>()
   for (const binding of bindings) {
-    if (binding.implementation.builtin?.database !== undefined) continue
+    if (binding.implementation.builtin?.database !== undefined || asksPerson(binding)) continue
     const found = functionFor(binding, here)
     if (found === undefined) {
       const [reason, fix] = absent(hostIdOf(binding))
@@ -96,6 +97,16 @@ const act = async (found: FoundFunction, call: KindCall, desk: Desk): Promise<Su
   return { ok: true, value, notes }
 }
 
+const asksPerson = (binding: Binding): boolean => hostIdOf(binding) === HUMAN
+
+const nobody: Failure = {
+  ok: false,
+  code: "tool_unavailable",
+  message: "there is nobody to be asked",
+  undone: true,
+  details: {},
+}
+
 const databaseOf = ({ binding }: KindCall): DatabaseCall | undefined => binding.implementation.builtin?.database
 
 /** The database as it is shown; the statement is the author's, and long. */
@@ -110,6 +121,16 @@ const command = (call: KindCall): Answer<KindCommand> => {
     return {
       ok: true,
       value: { run: "hosted", shown: shownDatabase(database), act: (desk) => askDatabase(call, database, desk) },
+    }
+  if (asksPerson(call.binding))
+    return {
+      ok: true,
+      value: {
+        run: "hosted",
+        shown: ["person"],
+        repeatable: true,
+        act: (desk) => desk.askPerson?.() ?? Promise.resolve(nobody),
+      },
     }
   const found = foundFor(call)
   if (found === undefined) {

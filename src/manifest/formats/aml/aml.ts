@@ -44,7 +44,8 @@ const behaviour = (front: JsonObject, { hosts }: Reached): JsonObject => {
   const outside = hosts.map((host) => `external:${host.replace(/^tcp:\/\//, "")}`)
   if (type === "action")
     return { mutates: outside.length > 0 ? outside : ["external:unstated"], approval: "on-mutate", risk_level: 2 }
-  if (type === "human") return { approval: "always", risk_level: 1, timeout_ms: limits.humanWaitMs }
+  // The answer itself is the yes: nothing happens before a person gives it.
+  if (type === "human") return { approval: "auto", risk_level: 0, timeout_ms: limits.humanWaitMs }
   return { approval: "auto", risk_level: 0, idempotent: true }
 }
 

@@ -16,7 +16,10 @@ export const amlFields: readonly FieldRow[] = [
   row("meta.owner", "`metadata.origin.owner`"),
   row("meta.tags", "`tags`, those that can be ones"),
   row("meta.last_updated", "`metadata.origin.last_updated`; missing in a deprecated tool: a warning"),
-  row("type", "`mutates`, `approval`, `risk_level`; `metadata.origin.type`"),
+  row(
+    "type",
+    "`mutates`, `approval`, `risk_level`; `human` asks a person, whose answer is the approval; `metadata.origin.type`",
+  ),
   row("interface.input", "`inputs`"),
   row("interface.output", "`outputs`; of a `human` tool also the form that a person fills in"),
   row("error_codes.*.meaning", "`metadata.operation.errors[].meaning`, told in the error's message"),
