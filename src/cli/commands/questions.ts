@@ -52,7 +52,7 @@ export const answer = async (
     terminal.say(`caisson: ${inline(read.message)}`)
     return exit.usage
   }
-  return withHost(hostOf(flags), terminal, async (host) => {
+  return await withHost(hostOf(flags), terminal, async (host) => {
     const taken = await host.questions.answer(id, read.value ?? null)
     return taken.ok ? exit.ok : failed(taken.error, terminal)
   })
