@@ -9,6 +9,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { toNodeHandler } from "@modelcontextprotocol/node"
 import { createMcpHandler, type McpServerFactory, PROTOCOL_VERSION_META_KEY } from "@modelcontextprotocol/server"
 import type { Caller } from "../host/access/caller.ts"
+import { Logins } from "./calls/login.ts"
 import { Runs } from "./calls/runs.ts"
 import { createStates, isOf, type Subject, whoseOf } from "./calls/states.ts"
 import { mcpLimits } from "./limits.ts"
@@ -66,8 +67,19 @@ export const createMcpOverHttp = (parts: {
   const { host, version, empty, onFault } = parts
   const states = createStates()
   const runs = new Runs()
+  const logins = new Logins()
   const serverFor = ({ caller, choice }: Whose, more: Pick<McpOptions, "watched"> = {}) =>
-    createMcpServer({ host, version, states, runs, empty, caller: { ...caller, how: "mcp" }, ...choice, ...more })
+    createMcpServer({
+      host,
+      version,
+      states,
+      runs,
+      logins,
+      empty,
+      caller: { ...caller, how: "mcp" },
+      ...choice,
+      ...more,
+    })
   const factory: McpServerFactory = ({ authInfo }) => {
     const whose = authInfo?.extra?.["whose"] as Whose | undefined
     if (whose === undefined) throw new Error("an exchange without a caller")
@@ -120,6 +132,7 @@ export const createMcpOverHttp = (parts: {
     },
     [Symbol.asyncDispose]: async () => {
       runs[Symbol.dispose]()
+      logins[Symbol.dispose]()
       await Promise.all([handler.close(), sessions[Symbol.asyncDispose](), subscribers[Symbol.asyncDispose]()])
     },
   }

@@ -41,6 +41,9 @@ export const mcpLimits = Object.freeze({
   runningOfOne: limit(32, "of one caller: the same"),
   kept: limit(1_024, "those and tasks that ended, until their time is over: the same"),
   keptOfOne: limit(128, "of one caller: the same"),
+  logins: limit(32, "logins that clients were asked to open a page for: a further call says `auth_required`"),
+  loginsOfOne: limit(4, "of one caller: the same"),
+  loginPageMs: limit(20_000, "a login that names no page within it is left to `caisson login`"),
   taskAfterMs: limit(10_000, "a call that takes longer goes on as a task, where the client knows tasks"),
   taskKeepMs: limit(
     3_600_000,

@@ -23,6 +23,7 @@ import { complete } from "./catalogue/completing.ts"
 import { find, finders, isFinder } from "./catalogue/finding.ts"
 import { toolOf } from "./catalogue/tools.ts"
 import { callTool } from "./calls/calling.ts"
+import type { Logins } from "./calls/login.ts"
 import { reachOf, TASKS } from "./calls/reach.ts"
 import type { Runs } from "./calls/runs.ts"
 import { type States, whoseOf } from "./calls/states.ts"
@@ -33,11 +34,12 @@ import { getPrompt, promptOf } from "./prompts.ts"
 import { readResource, resourcesOf, templatesOf } from "./resources.ts"
 
 export interface McpOptions {
-  readonly host: Pick<Host, "tools" | "call" | "approval" | "approvals" | "decide" | "recorded" | "receipts">
+  readonly host: Pick<Host, "tools" | "call" | "approval" | "approvals" | "decide" | "recorded" | "receipts" | "login">
   readonly caller: Caller
   readonly version: string
   readonly states: States
   readonly runs: Runs
+  readonly logins: Logins
   /** the folder of every call; absent: calls run in an empty one */
   readonly workspace?: string
   readonly empty?: string

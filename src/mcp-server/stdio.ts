@@ -5,22 +5,24 @@
  */
 import { once } from "node:events"
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio"
+import { Logins } from "./calls/login.ts"
 import { Runs } from "./calls/runs.ts"
 import { createStates } from "./calls/states.ts"
 import { mcpLimits } from "./limits.ts"
 import { createMcpServer, type McpOptions } from "./server.ts"
 
 export const serveOnStdio = async (
-  options: Omit<McpOptions, "states" | "runs">,
+  options: Omit<McpOptions, "states" | "runs" | "logins">,
   signal: AbortSignal,
   onFault: (error: unknown) => void,
 ): Promise<void> => {
   const states = createStates()
   using runs = new Runs()
+  using logins = new Logins()
   const transport = new StdioServerTransport(process.stdin, process.stdout, {
     maxBufferSize: mcpLimits.requestBytes.value,
   })
-  const served = serveStdio(() => createMcpServer({ ...options, states, runs, watched: new Set() }), {
+  const served = serveStdio(() => createMcpServer({ ...options, states, runs, logins, watched: new Set() }), {
     transport,
     onerror: onFault,
   })

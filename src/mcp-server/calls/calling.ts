@@ -7,6 +7,7 @@
  * that need a yes are asked about where the client can and the caller may approve; an answer that does not come within its time leaves them held, under an id and an
  * address, and the tool says so. Nothing of a client's words decides who it is.
  */
+import { randomUUID } from "node:crypto"
 import {
   type CallToolRequest,
   type CallToolResult,
@@ -27,6 +28,7 @@ import { resultOf } from "../catalogue/tools.ts"
 import { mcpLimits } from "../limits.ts"
 import { heldIn, KEEP, keepIn, keepQuestion } from "./approval.ts"
 import { askBefore } from "./before.ts"
+import { driverIn, LOGIN, type Login, type Logins } from "./login.ts"
 import { type Reach, reachOf, TASKS } from "./reach.ts"
 import { Run } from "./run.ts"
 import type { Runs } from "./runs.ts"
@@ -34,12 +36,13 @@ import { checkState, requestOf, type SealedState, type State, type States, whose
 import { type CreatedTask, createdTask } from "./task.ts"
 import { createTelling } from "./told.ts"
 
-type CallingHost = Pick<Host, "call" | "approval" | "decide">
+type CallingHost = Pick<Host, "call" | "approval" | "decide" | "login">
 interface Calling {
   readonly host: CallingHost
   readonly caller: Caller
   readonly states: States
   readonly runs: Runs
+  readonly logins: Logins
   readonly workspace?: string
   readonly empty?: string
 }
@@ -53,6 +56,8 @@ interface Asked {
   readonly ctx: ServerContext
   readonly request: string
   readonly whose: string
+  /** what the call is made with, as far as it is known */
+  readonly input: JsonObject
 }
 
 const refused = (text: string): CallToolResult => ({ isError: true, content: [{ type: "text", text }] })
@@ -76,7 +81,8 @@ const begin = (input: JsonObject, { calling, entry, reach, ctx, whose }: Asked):
 
 /** Asked on the spot; nobody there within its time is no answer. */
 const onTheSpot = async (request: unknown, { ctx }: Asked): Promise<unknown> => {
-  const { params } = request as { readonly params: ElicitRequestFormParams }
+  const { params: own } = request as { readonly params: ElicitRequestFormParams }
+  const params = (own.mode as string | undefined) === "url" ? { ...own, elicitationId: randomUUID() } : own
   return ctx.mcpReq.elicitInput(params, { timeout: mcpLimits.askMs.value }).catch(() => ({ action: "cancel" }))
 }
 
@@ -90,10 +96,37 @@ const decided = async (keep: boolean | undefined, held: string, asked: Asked): P
   )
 }
 
+/** Back from the page, or not: the same call again, or why it still cannot be made. */
+const afterLogin = async (login: Login | undefined, answer: unknown, asked: Asked): Promise<CallAnswer> => {
+  const action = (answer as { readonly action?: unknown } | null | undefined)?.action
+  if (login !== undefined && action !== "accept") login.cancel()
+  const late = new Promise<boolean>((resolve) => setTimeout(resolve, mcpLimits.askMs.value, false).unref())
+  // One that was ended is in nobody's way once it has.
+  const isIn = login !== undefined && (await Promise.race([login.done, late])) && action === "accept"
+  if (login === undefined || !isIn)
+    return refused("auth_required: nobody signed in; make the call again once somebody has")
+  return follow(begin(login.input, asked), asked)
+}
+
+const askForLogin = async (driver: string, asked: Asked): Promise<CallAnswer | undefined> => {
+  const { calling, reach, ctx, whose, input } = asked
+  const { host, caller, states, logins, workspace } = calling
+  const login = await logins.begin(host, caller, driver, workspace, whose, input)
+  if (login === undefined) return undefined
+  if (!reach.modern) return afterLogin(login, await onTheSpot(login.question, asked), asked)
+  return inputRequired({
+    inputRequests: { [LOGIN]: login.question },
+    requestState: await states.mint(seal({ about: "login", login: login.id }, asked), ctx),
+  })
+}
+
 /** How it ended, or the question that it ended with. */
 const ended = async (envelope: Envelope, asked: Asked): Promise<CallAnswer> => {
   const { calling, reach, entry, ctx } = asked
   const { host, caller, states } = calling
+  const driver = reach.url ? driverIn(envelope) : undefined
+  const login = driver === undefined ? undefined : await askForLogin(driver, asked)
+  if (login !== undefined) return login
   const held = heldIn(envelope)
   const detail =
     held === undefined || !caller.mayApprove || !reach.form ? undefined : await host.approval(held, { caller })
@@ -182,14 +215,17 @@ export const callTool = async (
 ): Promise<CallAnswer> => {
   const whose = whoseOf(calling.caller)
   const request = requestOf("tools/call", params.name, params.arguments)
-  const asked: Asked = { calling, entry, reach: reachOf(server, ctx), ctx, request, whose }
+  const first: Asked = { calling, entry, reach: reachOf(server, ctx), ctx, request, whose, input }
   const state = checkState(ctx.mcpReq.requestState<SealedState>(), whose, request)
-  if (state?.about === "held") return decided(keepIn(ctx.mcpReq.inputResponses?.[KEEP]), state.held, asked)
-  if (state?.about === "running") return resumed(state.running, asked)
-  checkTasks(asked)
-  const before = await askBefore(entry, input, state, { ...asked, states: calling.states }, ctx)
+  const answers = ctx.mcpReq.inputResponses
+  if (state?.about === "held") return decided(keepIn(answers?.[KEEP]), state.held, first)
+  if (state?.about === "running") return resumed(state.running, first)
+  if (state?.about === "login") return afterLogin(calling.logins.find(state.login, whose), answers?.[LOGIN], first)
+  checkTasks(first)
+  const before = await askBefore(entry, input, state, { ...first, states: calling.states }, ctx)
   if (before.is === "asks") return before.result
   if (before.is === "refused") return refused(`input_invalid: ${before.message}`)
+  const asked: Asked = { ...first, input: before.input }
   const run = begin(before.input, asked)
   if (asked.reach.tasks && entry.shown.task !== "never") {
     const task = asTask(run, asked)
