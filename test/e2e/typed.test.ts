@@ -115,3 +115,11 @@ test("docs/replay.md is typed as it is written", async () => {
     { ok: true, notes: [expect.stringContaining("replayed: 0 of 0 exchanges")] },
   ])
 })
+
+test("docs/run.md is typed as it is written, but for the host that is elsewhere", async () => {
+  const written = blocksIn(readFileSync(join(clone, "docs", "run.md"), "utf8"))
+  const typed = written.split("\n").filter((line) => !line.includes("curl"))
+  const said = await type(`W=$(mktemp -d)\n${typed.join("\n")}\nls "$W/out"; ls "$W" | wc -l`, true)
+  expect(said.some((line) => line.endsWith(" README.md"))).toBe(true)
+  expect(said.slice(-2)).toEqual(["now.txt", "1"])
+})
