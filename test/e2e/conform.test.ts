@@ -141,6 +141,20 @@ metadata:
     expect((await run(["sender", "--manifests", folder, "--outside"])).stdout).toContain('"passed":1')
   })
 
+  test("a case with a recording runs twice, and fails where chance makes another write set", async () => {
+    const folder = author(
+      "chancy",
+      `metadata: { conform: [{ name: x, input: ${input}, ${files}, replay: none.jsonl }] }`,
+    )
+    writeFileSync(join(folder, "none.jsonl"), '{"caisson_recording":1,"exchanges":0}\n')
+    expect((await run(["chancy", "--manifests", folder])).stdout).toContain('"passed":1')
+    const bin = join(folder, "bin", "scribe")
+    writeFileSync(bin, readFileSync(bin, "utf8").replace('"$3" >', '"$RANDOM$RANDOM$RANDOM" >'))
+    const { code, stdout } = await run(["chancy", "--manifests", folder])
+    expect(stdout).toContain("draws on the clock or on chance")
+    expect(code).toBe(1)
+  })
+
   test("validate tells what is wrong with an expectation, by field", async () => {
     const folder = author(
       "wrong",
@@ -171,6 +185,14 @@ describe("conform as a library", () => {
   test("yields the cases of a driver, each of which runs by itself", async () => {
     expect(cases.map(({ tool }) => tool)).toContain("file.write@1")
     for (const each of cases) expect(await each.run(), each.title).toMatchObject({ outcome: "passed" })
+  })
+
+  test("examples of the catalogue that need the network are answered from recordings", async () => {
+    for (const each of await conform(host, { tool: ["http.fetch", "vulnerability.show"] })) {
+      const result = await each.run()
+      expect(["passed", "blocked"], each.title).toContain(result.outcome)
+      if (result.outcome === "blocked") expect(result.code).toBe("tool_unavailable")
+    }
   })
 
   test("the write set of equal runs has one digest, and of another run another", async () => {

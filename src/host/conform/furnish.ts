@@ -50,7 +50,7 @@ const copyTree = (from: string, to: string, copied: Copied): void => {
 }
 
 /** The real place of something beside a manifest; undefined where there is nothing. */
-const beside = (file: string, name: string): string | undefined => {
+export const beside = (file: string, name: string): string | undefined => {
   const home = realpathSync(dirname(file))
   let found: string
   try {

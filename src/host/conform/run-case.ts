@@ -7,7 +7,7 @@
 import { performance } from "node:perf_hooks"
 import type { Caller } from "../access/caller.ts"
 import type { CallRequest, Envelope, Host } from "../types.ts"
-import { ExampleFault, furnish } from "./furnish.ts"
+import { beside, ExampleFault, furnish } from "./furnish.ts"
 import type { Gathered } from "./gather.ts"
 import { faultsOf } from "./holds.ts"
 import { isBlocking } from "./outcome.ts"
@@ -31,6 +31,10 @@ const failed = (why: string, began: number): ConformResult => ({
   ms: Math.round(performance.now() - began),
 })
 
+/** Equal inputs and one recording: equal effects, or the program draws on the clock or on chance. */
+const differs =
+  "the same inputs and recording changed something else the second time: the program draws on the clock or on chance (docs/replay.md)"
+
 const resultOf = (runnable: Runnable, envelope: Envelope, began: number): ConformResult => {
   const ms = Math.round(performance.now() - began)
   const faults = faultsOf(runnable.expected, envelope)
@@ -42,7 +46,7 @@ const resultOf = (runnable: Runnable, envelope: Envelope, began: number): Confor
   return { outcome: "failed", why: faults, ms, envelope }
 }
 
-export const runCase = async (host: Host, runnable: Runnable, around: Circumstances): Promise<ConformResult> => {
+const runOnce = async (host: Host, runnable: Runnable, around: Circumstances): Promise<ConformResult> => {
   const began = performance.now()
   const { file, folder, files, before, tool, driver, input, context } = runnable
   const options = {
@@ -51,6 +55,9 @@ export const runCase = async (host: Host, runnable: Runnable, around: Circumstan
     ...(around.signal === undefined ? {} : { signal: around.signal }),
   }
   try {
+    const replay = runnable.replay === undefined ? undefined : beside(file, runnable.replay)
+    if (runnable.replay !== undefined && replay === undefined)
+      return failed(`there is no recording ${runnable.replay} beside the manifest`, began)
     using workspace = furnish({ file, files, ...(folder === undefined ? {} : { folder }) })
     for (const step of before) {
       const request = { tool: step.tool, input: step.input, workspace: workspace.folder }
@@ -66,13 +73,22 @@ export const runCase = async (host: Host, runnable: Runnable, around: Circumstan
         return failed(`before it, ${step.tool} ended as ${ready.error.code}: ${ready.error.message}`, began)
     }
     const request: CallRequest = { tool, input, workspace: workspace.folder, driver }
-    return resultOf(
-      runnable,
-      await host.call(context === undefined ? request : { ...request, context }, options),
-      began,
+    const envelope = await host.call(
+      context === undefined ? request : { ...request, context },
+      replay === undefined ? options : { ...options, replay },
     )
+    return resultOf(runnable, envelope, began)
   } catch (error) {
     if (error instanceof ExampleFault) return failed(error.message, began)
     throw error
   }
+}
+
+export const runCase = async (host: Host, runnable: Runnable, around: Circumstances): Promise<ConformResult> => {
+  const first = await runOnce(host, runnable, around)
+  if (runnable.replay === undefined || first.outcome !== "passed") return first
+  const second = await runOnce(host, runnable, around)
+  const ms = first.ms + second.ms
+  if (second.outcome !== "passed" || second.writeSet === first.writeSet) return { ...second, ms }
+  return { ...second, outcome: "failed", why: [differs], ms }
 }
