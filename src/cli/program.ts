@@ -259,6 +259,7 @@ const addCatalogue = (program: Command, terminal: Terminal, finish: Finish): voi
   )
   listing("review <driver>", commands.review)
     .option("--accept <digest>", options.accept)
+    .option("--html <file>", options.reviewHtml)
     .action(async (driver: string, flags) =>
       finish(await (await import("./commands/review.ts")).run(driver, flags, terminal)),
     )

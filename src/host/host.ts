@@ -380,8 +380,8 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
       })
     },
     review: async (driver: string, options: ReviewOptions = {}) => {
-      const { caller, accept } = readOptions("review", "review", options)
-      return open((core) => reviewDriver(core, log, String(driver), caller, accept))
+      const { caller, accept, asks } = readOptions("review", "review", options)
+      return open((core) => reviewDriver(core, log, String(driver), caller, accept, asks))
     },
     doctor: () => open(async () => (await ground.backend()).examine()),
     reload: async (options: ListOptions = {}) => {

@@ -57,7 +57,7 @@ const STOPPABLE: readonly (keyof DecideOptions & keyof InstallDriverOptions)[] =
 const DECIDE: readonly (keyof DecideOptions)[] = [...STOPPABLE, "reason"]
 const INSTALL: readonly (keyof InstallDriverOptions)[] = [...STOPPABLE, "onProgress"]
 const SECRET: readonly (keyof SecretOptions)[] = [...LIST, "user", "shared", "workspace", "driver"]
-const REVIEW: readonly (keyof ReviewOptions)[] = [...LIST, "accept"]
+const REVIEW: readonly (keyof ReviewOptions)[] = [...LIST, "accept", "asks"]
 const WORKSPACE: readonly (keyof WorkspaceOptions)[] = [...LIST, "workspace"]
 const LOGOUT: readonly (keyof LogoutDriverOptions)[] = [...WORKSPACE, "signal"]
 const LOGIN: readonly (keyof LoginDriverOptions)[] = [...LOGOUT, "person", "onProgress", "waits", "timeoutMs"]
@@ -134,6 +134,7 @@ const FORMS: Readonly<Record<Keys, readonly [(value: unknown) => boolean, string
   until: [isText, "text"],
   reason: [(value) => typeof value === "string", "text"],
   accept: [(value) => typeof value === "string", "text"],
+  asks: [areTexts, "a list of lines"],
   elicit: [isFunction, "a function"],
   onEvent: [isFunction, "a function"],
   user: [isText, "text"],

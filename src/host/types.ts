@@ -494,6 +494,8 @@ export type InstallReport =
 export interface ReviewOptions extends ListOptions {
   /** the digest of a word that waits, to be accepted from now on */
   readonly accept?: string
+  /** what the driver asks for, in lines: remembered, and told beside what was accepted of it */
+  readonly asks?: readonly string[]
 }
 /** A tool of the server behind a driver, as the server describes it. */
 export interface ReviewedTool {
@@ -504,7 +506,13 @@ export interface ReviewedTool {
   readonly waiting?: { readonly digest: string; readonly at: string; readonly offer?: JsonObject }
 }
 export type ReviewReport =
-  | { readonly ok: true; readonly driver: string; readonly tools: readonly ReviewedTool[] }
+  | {
+      readonly ok: true
+      readonly driver: string
+      readonly tools: readonly ReviewedTool[]
+      /** there where `asks` was given once; `offer.rows` are its lines. Nothing is refused while some wait. */
+      readonly asks?: ReviewedTool
+    }
   | { readonly ok: false; readonly error: CallError }
 
 export type PruneReport =

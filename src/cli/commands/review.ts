@@ -1,8 +1,12 @@
 /**
- * `caisson review DRIVER [--accept DIGEST]`: what its server says of its tools, what changed since it was accepted, and a yes.
+ * `caisson review DRIVER [--html FILE] [--accept DIGEST]`: one page on what a driver asks for, what it did, what is risky and
+ * what changed since it was accepted; what its server says of its tools; and a yes.
  *
- * Guarantees: a server's words are shown with everything in them that steers a terminal made visible.
+ * Guarantees: a server's words, and a driver's, are shown with everything in them that steers a terminal made visible. The
+ * page of HTML is a new file.
  */
+import { basename, dirname, resolve } from "node:path"
+import { pageHtml, pageLines } from "../../authoring/review/page.ts"
 import { reasons } from "../../host/reasons.ts"
 import type { ReviewedTool, ReviewReport } from "../../host/types.ts"
 import { exit } from "../exit.ts"
@@ -11,10 +15,13 @@ import { resultJson, type Terminal } from "../terminal.ts"
 import { says } from "../texts.ts"
 import { typedAgain } from "../typed-again.ts"
 import { inline } from "../visible.ts"
+import { asksFor, pageOf } from "./authoring/review-page.ts"
+import { writeNew } from "./authoring/write-new.ts"
 
 interface ReviewFlags extends HostFlags {
   readonly json?: boolean
   readonly accept?: string
+  readonly html?: string
 }
 
 const textOf = (value: unknown): string => (value === undefined ? "(none)" : inline(JSON.stringify(value)))
@@ -34,7 +41,14 @@ const show = (report: ReviewReport, { manifests }: ReviewFlags, terminal: Termin
     terminal.say(`hint: ${inline(report.error.hint)}`)
     return
   }
-  if (report.tools.length === 0) return terminal.say(says.nothingReviewed)
+  const { asks } = report
+  if (asks?.waiting !== undefined) {
+    const command = `caisson review ${report.driver} --accept ${asks.waiting.digest}`
+    terminal.say(
+      `what it asks for has changed since ${asks.accepted.at}; accept it with: ${inline(typedAgain(command, manifests))}`,
+    )
+  }
+  if (report.tools.length === 0) return asks === undefined ? terminal.say(says.nothingReviewed) : undefined
   for (const tool of report.tools) {
     const { name, accepted, waiting } = tool
     terminal.result(`${inline(name)}  ${accepted.digest}  accepted ${accepted.at} by ${inline(accepted.by ?? "")}`)
@@ -48,11 +62,22 @@ const show = (report: ReviewReport, { manifests }: ReviewFlags, terminal: Termin
 
 export const run = (driver: string, flags: ReviewFlags, terminal: Terminal): Promise<number> =>
   withHost(flags, terminal, async (host) => {
-    const { accept } = flags
-    const report = await terminal.during(host.review(driver, accept === undefined ? {} : { accept }), driver)
+    const { accept, html } = flags
+    const asks = (await asksFor(host, driver))?.map(({ text }) => text)
+    const options = { ...(accept === undefined ? {} : { accept }), ...(asks === undefined ? {} : { asks }) }
+    const report = await terminal.during(host.review(driver, options), driver)
     const asJson = flags.json === true || !terminal.isInteractive
-    if (asJson) resultJson(terminal, report)
+    const page = report.ok ? await pageOf(host, report) : undefined
+    if (asJson) resultJson(terminal, page === undefined ? report : { ...report, page: page.sections })
+    else for (const line of page === undefined ? [] : pageLines(page)) terminal.result(inline(line))
     if (!report.ok || !asJson) show(report, flags, terminal)
+    if (page !== undefined && html !== undefined) {
+      const written = writeNew(dirname(resolve(html)), [{ path: basename(html), text: pageHtml(page) }])
+      if (!written.ok) {
+        terminal.say(`caisson: ${inline(written.message)}`)
+        return exit.usage
+      }
+    }
     if (report.ok) return exit.ok
     const { code } = report.error
     return Object.hasOwn(reasons, code) ? reasons[code as keyof typeof reasons].exit : exit.usage

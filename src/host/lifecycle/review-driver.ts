@@ -12,6 +12,9 @@ import type { AuditLog } from "../receipts/log.ts"
 import type { Offer } from "../store/store.ts"
 import type { ReviewedTool, ReviewReport } from "../types.ts"
 
+/** What the driver's own manifest asks for stands beside the words of its server, under a name that no tool has. */
+const ASKS = ""
+
 const ended = (failure: Failure): ReviewReport => ({ ok: false, error: callErrorOf(failure) })
 
 const wordOf = ({ digest, text, atMs }: NonNullable<Offer["waiting"]>): ReviewedTool["accepted"] => ({
@@ -31,6 +34,7 @@ export const reviewDriver = async (
   ref: string,
   caller: Caller,
   accept?: string,
+  asks?: readonly string[],
 ): Promise<ReviewReport> => {
   const refused = (code: Failure["code"], message: string, hint?: string): ReviewReport =>
     ended({ ok: false, code, message, ...(hint === undefined ? {} : { hint }), details: {} })
@@ -39,6 +43,7 @@ export const reviewDriver = async (
   if (driver === undefined)
     return refused("not_found", `there is no driver ${ref.slice(0, 120)}`, "`caisson drivers` lists what is registered")
   const { contract, key } = driver
+  if (asks !== undefined) await core.reviews.of(contract)(ASKS, { rows: [...asks] })
   if (accept !== undefined) {
     const waiting = (await core.reviews.list(contract)).find((offer) => offer.waiting?.digest === accept)
     const nothing = (): ReviewReport =>
@@ -56,5 +61,12 @@ export const reviewDriver = async (
     })
     if ((await core.reviews.accept(contract, accept, caller.actor)) === undefined) return nothing()
   }
-  return { ok: true, driver: key, tools: (await core.reviews.list(contract)).map(toolOf) }
+  const all = (await core.reviews.list(contract)).map(toolOf)
+  const own = all.find(({ name }) => name === ASKS)
+  return {
+    ok: true,
+    driver: key,
+    tools: all.filter(({ name }) => name !== ASKS),
+    ...(own === undefined ? {} : { asks: own }),
+  }
 }
