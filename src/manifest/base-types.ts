@@ -154,6 +154,8 @@ export interface Operation {
   readonly auditFields: readonly string[]
   /** the tool that undoes what this one did */
   readonly compensation?: { readonly tool: string; readonly note?: string }
+  /** the tool that says what became of a call of this one: `id`, or `id@major` */
+  readonly statusTool?: string
   /** whose words for errors its callers know */
   readonly spelling?: "aruntime"
 }

@@ -23,6 +23,7 @@ import { admit } from "./admit.ts"
 import { approve, authorizeAsking } from "./approve.ts"
 import type { HostCore } from "./core.ts"
 import type { CallEvent } from "../events.ts"
+import { askStatus } from "./judging/ask-status.ts"
 import { CallEvents } from "./events.ts"
 import { obtain } from "./obtain.ts"
 import { findRoute, route } from "./route.ts"
@@ -97,14 +98,21 @@ const walk = async (
   if (turn !== undefined && "code" in turn) return turn
   trail.mark("wait")
   if (turn !== undefined) scope.use(turn)
-  for (let before: Before | undefined; ; ) {
+  let before: Before | undefined
+  for (let attempts = 1; ; ) {
     await using own = new AsyncDisposableStack()
     const round = await serveAndSettle(core, authorized.value, trail, own, holder, before)
-    if (round.again === undefined) {
-      scope.use(own.move())
-      return round.end
+    if (round.again !== undefined) {
+      before = round.again
+      continue
     }
-    before = round.again
+    const known = await askStatus(core, authorized.value, trail.progress, round.end, attempts)
+    if (known.again === undefined) {
+      scope.use(own.move())
+      return known.end
+    }
+    before = known.again
+    attempts += 1
   }
 }
 

@@ -50,6 +50,7 @@ export type Committed = "all" | "none" | ReadonlySet<string>
 /** Details of an error that are ours: words and numbers of the host, never something a caller or program wrote. */
 const SAFE_DETAILS = [
   "commit",
+  "status",
   "control",
   "limit",
   "timeout_ms",

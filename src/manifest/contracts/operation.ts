@@ -22,6 +22,7 @@ const KEYS = [
   "permission_class",
   "audit_fields",
   "compensation",
+  "status_tool",
   "spelling",
 ]
 const STATUSES = ["draft", "active", "deprecated", "disabled"] as const
@@ -119,6 +120,7 @@ export const readOperation = (metadata: JsonObject, report: Report): Operation |
       compensation === undefined || undo === undefined
         ? undefined
         : defined({ tool: undo, note: optionalText(compensation, "note") }),
+    statusTool: optionalText(block, "status_tool"),
     spelling: block["spelling"] === "aruntime" ? ("aruntime" as const) : undefined,
   })
 }

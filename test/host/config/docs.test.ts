@@ -15,7 +15,7 @@ it("the documented config is valid and shows every setting", () => {
       Object.keys(read.config)
         .filter((key) => key !== "file")
         .sort(),
-  ).toEqual([...known, "region", "store", "vault", "workspaces"].sort())
+  ).toEqual([...known, "dataClasses", "region", "store", "vault", "workspaces"].sort())
   expect(read.ok && Object.keys(read.config.limits)).toHaveLength(8)
   expect(read.ok && Object.keys(read.config.egress).sort()).toEqual(["allow", "budgets", "private", "services"])
 })
