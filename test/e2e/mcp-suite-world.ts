@@ -60,6 +60,11 @@ export const openSuiteWorld = async (): Promise<SuiteWorld> => {
   const daemon = await openDaemon({ data: join(folder, "data"), manifests: [manifests], config, listen: "127.0.0.1:0" })
   const made = await daemon.host.tokens.issue({ user: "suite", workspaces: [workspace], agent: false })
   if (!made.ok) throw new Error(made.error.message)
+  // The suite's own deadlines are for servers that are up: what a first call of each driver takes has nothing to do with them.
+  for (const tool of ["suite.text", "suite.progress"]) {
+    const told = await daemon.host.call({ tool, input: {}, workspace })
+    if (!told.ok) throw new Error(told.error.message)
+  }
   to = { port: Number(new URL(daemon.address ?? "").port), token: made.value.token }
   // No tool may write where manifests are read from: whoever wants what one wrote takes it there.
   const take = (): void => {
