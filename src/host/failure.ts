@@ -47,6 +47,11 @@ export interface CallError {
 
 export const isReasonCode = (code: string): code is ReasonCode => Object.hasOwn(reasons, code)
 
+/** A hint of the table's that names what is not there is none. */
+const UNSAID = "it said nothing on its standard error; `details` has what is known of it"
+const hintOf = (hint: string, details: JsonObject): string =>
+  hint.includes("`details.stderr`") && typeof details["stderr"] !== "string" ? UNSAID : hint
+
 /** The envelope's form of a failure, with class and hint from the reason table. */
 export const callErrorOf = (failure: Failure): CallError => {
   const { code, message, details } = failure
@@ -56,7 +61,9 @@ export const callErrorOf = (failure: Failure): CallError => {
     class: row?.class ?? "tool",
     message,
     retryable: failure.retryable ?? row?.retryable ?? false,
-    hint: failure.hint ?? row?.hint ?? "read `details` and the driver's documentation of this code",
+    hint:
+      failure.hint ??
+      (row === undefined ? "read `details` and the driver's documentation of this code" : hintOf(row.hint, details)),
     details,
   }
 }

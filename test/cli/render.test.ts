@@ -77,6 +77,11 @@ test("files of a contract are shown with their places", () => {
 
 describe("an envelope for people", () => {
   test("shows what an exception or a service said, which its hint refers to, as words of another's", () => {
+    const named = { hint: "read `details.body` and `details.absent`", details: { body: { why: "no\u001b[2J room" } } }
+    const service: Envelope = { ok: false, error: { ...error("upstream_error"), ...named }, effects: [], ...base }
+    const told = envelopeLines(service, plain).join("\n")
+    expect(told).toContain('"why"')
+    expect(told).not.toContain("\u001b")
     const details = { exception: "SignedOut", message: "no login\u001b[2J\nfor ada" }
     const failed: Envelope = { ok: false, error: { ...error("upstream_error"), details }, effects: [], ...base }
     const lines = envelopeLines(failed, plain)

@@ -102,6 +102,18 @@ const saidLines = (stderr: unknown, paint: Colors): string[] =>
         .map((line) => paint.dim(`  | ${line}`))
     : []
 
+/** Shown already, where it is there. */
+const SHOWN = ["stderr", "message"]
+
+/** Whatever else of the details the hint tells to read: a person has nothing but this. */
+const namedLines = ({ hint, details }: Extract<Envelope, { ok: false }>["error"], paint: Colors): string[] =>
+  [...new Set([...hint.matchAll(/`details\.([a-z_]+)`/g)].map(([, name = ""]) => name))]
+    .filter((name) => !SHOWN.includes(name) && Object.hasOwn(details, name))
+    .flatMap((name) => {
+      const value = details[name]
+      return saidLines(typeof value === "string" ? value : safeJson(value, 2), paint)
+    })
+
 const errorLines = (envelope: Extract<Envelope, { ok: false }>, paint: Colors): string[] => {
   const { error } = envelope
   return [
@@ -109,6 +121,7 @@ const errorLines = (envelope: Extract<Envelope, { ok: false }>, paint: Colors): 
     ...saidLines(error.details["stderr"], paint),
     // What an exception or a service said; hints refer to it.
     ...(error.details["message"] === error.message ? [] : saidLines(error.details["message"], paint)),
+    ...namedLines(error, paint),
     ...(error.hint === "" ? [] : [`${paint.cyan("hint")}  ${inline(error.hint)}`]),
   ]
 }

@@ -2,21 +2,20 @@ import { describe, expect, it } from "vitest"
 import { outcomeOf, Parts } from "../../../src/host/drivers/sdk/answer.ts"
 import type { RunnerAnswer, Thrown } from "../../../src/host/drivers/runner/talk.ts"
 import { parseExtract } from "../../../src/manifest/templates/extract.ts"
-import type { AuthSpec, JsonObject, JsonValue, ToolContract } from "../../../src/manifest/types.ts"
+import type { AuthSpec, JsonObject, JsonValue } from "../../../src/manifest/types.ts"
 import { toolOf } from "../call/values.ts"
 
 const state = { paths: [], env: [] }
 interface Over {
   readonly expiry?: NonNullable<AuthSpec["expiry"]>
   readonly outputs?: JsonObject
-  readonly tool?: Partial<ToolContract>
   readonly extract?: string
   readonly mode?: "async-iterator" | "callback"
 }
 const ask = (answer: RunnerAnswer, parts: readonly JsonValue[] = [], over: Over = {}) => {
   const asked = {
     key: "d@1",
-    tool: toolOf({ outputs: over.outputs ?? {}, ...over.tool }),
+    tool: toolOf({ outputs: over.outputs ?? {} }),
     auth: over.expiry === undefined ? undefined : { state, expiry: over.expiry },
     sdk: {
       functionRef: ["f"],
@@ -55,16 +54,7 @@ describe("what came of a function", () => {
       expect(!outcome.ok && outcome.message).not.toContain("what the caller gave")
   })
   it("may be tried again where the service failed", () => {
-    const reading = { tool: { mutates: [] } }
-    expect(ask(thrown({ status: 503 }), [], reading).outcome).toMatchObject({ code: "upstream_error", retryable: true })
-    expect(ask(thrown({ status: 404 }), [], reading).outcome).not.toHaveProperty("retryable")
-  })
-  it("is not tried again of itself where a second call could do something twice", () => {
-    const mutates = [{ class: "external", scope: "mail", text: "external:mail" }]
-    expect(ask(thrown({ status: 503 }), [], { tool: { mutates } }).outcome).not.toHaveProperty("retryable")
-    expect(ask(thrown({ status: 503 }), [], { tool: { mutates, idempotent: true } }).outcome).toMatchObject({
-      retryable: true,
-    })
+    expect(ask(thrown({ status: 503 })).outcome).toMatchObject({ code: "upstream_error", retryable: true })
   })
   it.each([
     [{ ok: false, kind: "protocol", message: "m" }, "upstream_error"],

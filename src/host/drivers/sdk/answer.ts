@@ -3,7 +3,7 @@
  *
  * Guarantees: an exception is told by the names of its classes, and is an expired login where the driver says so
  * (`expiry.detect: exception:Name` or `http_status:N`); its words are in the details and not in the message, since they may
- * hold what the caller gave. Where a service failed, it may be tried again if a second call does no harm. A stream's parts are told as they come; what it comes to is what its iterator returned, else
+ * hold what the caller gave. A stream's parts are told as they come; what it comes to is what its iterator returned, else
  * the list of its parts where the contract's output is one, else the last of them. Pure but for what it tells.
  */
 import type { AuthSpec, JsonValue, SdkCall, ToolContract } from "../../../manifest/types.ts"
@@ -20,10 +20,7 @@ export interface Asked {
   readonly sdk: SdkCall
 }
 
-/** What the function did before the service failed, nobody knows. */
-const isRepeatable = ({ idempotent, mutates }: ToolContract): boolean => idempotent || mutates.length === 0
-
-const thrownFailure = ({ key, auth, tool }: Asked, thrown: Thrown): Failure => {
+const thrownFailure = ({ key, auth }: Asked, thrown: Thrown): Failure => {
   const { names, message, where, status } = thrown
   const [name = "Error"] = names
   const details = {
@@ -55,7 +52,7 @@ const thrownFailure = ({ key, auth, tool }: Asked, thrown: Thrown): Failure => {
     code: "upstream_error",
     message: `the function of ${key} threw ${name}`,
     hint: "read `details.message`",
-    ...(status !== undefined && status >= 500 && isRepeatable(tool) ? { retryable: true } : {}),
+    ...(status !== undefined && status >= 500 ? { retryable: true } : {}),
     details,
     ...(sign === undefined ? {} : { expiry: sign }),
   }
