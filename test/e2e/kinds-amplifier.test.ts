@@ -5,9 +5,24 @@ import { buildCatalogue } from "../../src/manifest/read/catalogue.ts"
 import { discoverManifests } from "../../src/manifest/read/discover.ts"
 import { caisson, scratch } from "../cli/run-caisson.ts"
 import { amplifierSuite, hookSuite } from "./amplifier-cases.ts"
+import { openWorld } from "./host-world.ts"
 
 describe("tools of Amplifier's modules, with the namespace backend", () => amplifierSuite("namespace", () => ""))
 describe("hooks around them, with the namespace backend", () => hookSuite("namespace", () => ""))
+
+it("an `amplifier_core` of the module's own is used before ours; a tool may be returned, and hooks of the module's own see its calls", async () => {
+  const module = join(import.meta.dirname, "../../fixtures/amplifier-own/which.py")
+  await using world = await openWorld(`amplifier: [{ module: ${module}, tools: { which_core: { mutates: [] } } }]\n`)
+  expect(await world.call("which-core", { word: "yes" })).toMatchObject({
+    ok: true,
+    value: { output: { core: "of its own", word: "yes" } },
+  })
+  expect(await world.call("which-core", { word: "no" })).toMatchObject({
+    ok: false,
+    error: { code: "policy_violation", details: { type: "HookDenied", message: "not that word" } },
+  })
+  expect(await world.call("which-core", { word: 1 })).toMatchObject({ ok: false, error: { code: "input_invalid" } })
+})
 
 it("modules are mounted in a sandbox to be checked and written down, with the module beside its driver", async () => {
   using room = scratch()
