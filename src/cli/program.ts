@@ -70,6 +70,8 @@ const addRun = (program: Command, terminal: Terminal, finish: Finish): void => {
     .addOption(new Option("--plan", options.plan).conflicts("yes"))
     .option("--yes", options.runYes)
     .option("--no-observe", options.noObserve)
+    .addOption(new Option("--record <file>", options.record).conflicts("replay"))
+    .addOption(new Option("--replay <file>", options.replay))
     .addOption(backend())
     .addOption(new Option("--json", options.runJson))
     .action(async (command: string[], flags) =>

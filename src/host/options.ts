@@ -46,6 +46,8 @@ const RUN: readonly (keyof RunOptions)[] = [
   "approve",
   "onEvent",
   "onChanges",
+  "record",
+  "replay",
   "attachment",
   "stdin",
 ]

@@ -84,7 +84,10 @@ export interface RunRequest {
   readonly observe?: boolean
 }
 export interface RunOptions
-  extends Pick<CallOptions, "caller" | "signal" | "approved" | "approve" | "onEvent" | "onChanges"> {
+  extends Pick<
+    CallOptions,
+    "caller" | "signal" | "approved" | "approve" | "onEvent" | "onChanges" | "record" | "replay"
+  > {
   /** who takes its streams while it runs; absent: its output is in the value, bounded */
   readonly attachment?: Attachment
   /** what it reads, where nobody takes its streams */

@@ -28,6 +28,8 @@ export interface RunFlags extends Pick<HostFlags, "backend"> {
   readonly plan?: boolean
   readonly yes?: boolean
   readonly json?: boolean
+  readonly record?: string
+  readonly replay?: string
   /** false: `--no-observe` */
   readonly observe?: boolean
 }
@@ -106,6 +108,8 @@ export const run = async (command: readonly string[], flags: RunFlags, terminal:
         signal: interrupt.signal,
         approved: flags.yes === true,
         attachment: here.attachment,
+        ...(flags.record === undefined ? {} : { record: flags.record }),
+        ...(flags.replay === undefined ? {} : { replay: flags.replay }),
         onChanges: (told) => void (changes = told),
         ...asking(terminal, flags, here.settle),
       })
