@@ -172,6 +172,8 @@ export const says = {
   cancelling: "cancelling; press again to end at once",
   noEffects: "no effects on the workspace",
   planned: "plan: nothing was committed",
+  recordCut: (lost: number) =>
+    `the record of what it asked for is cut: ${lost} requests are beyond what is kept, and are not told`,
   noReceipts: "no receipts yet",
   noQuestions: "no tool asks anybody",
   noneHeld: "no call waits for an answer",

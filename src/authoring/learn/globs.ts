@@ -100,21 +100,28 @@ export const writeGlobs = (runs: readonly Observation[]): Proposed => {
   return { globs, unspelt }
 }
 
-/** A path that ends in `/**` stands for several files below that folder, which were not told apart. */
-const readGlobOf = (path: string): string | undefined => {
-  if (path === "**") return path
-  const folder = path.endsWith("/**") ? globOfPath(path.slice(0, -3)) : undefined
-  return folder === undefined ? globOfPath(path.replace(/\/$/, "")) : `${folder}/**`
+const readGlobOf = ({ path, below }: { readonly path: string; readonly below: boolean }): string | undefined => {
+  if (!below) return globOfPath(path)
+  if (path === ".") return "**"
+  const folder = globOfPath(path)
+  return folder === undefined ? undefined : `${folder}/**`
 }
 
 export const readGlobs = (runs: readonly Observation[]): Proposed | undefined => {
   if (runs.some(({ reads }) => reads === undefined)) return undefined
   const seen = union(
     runs,
-    ({ reads = [] }) => reads,
-    (path) => path.replace(/(?<!\/\*\*)\/$/, ""),
+    ({ reads = [], readBelow = [] }) => [
+      ...reads.map((path) => ({ path: path.replace(/\/$/, ""), below: false })),
+      ...readBelow.map((path) => ({ path, below: true })),
+    ],
+    ({ path, below }) => `${path}${below ? "/" : ""}`,
   )
-  const spelt = seen.map(({ value, receipts }) => ({ path: value, glob: readGlobOf(value), receipts }))
+  const spelt = seen.map(({ value, receipts }) => ({
+    path: value.below ? `${value.path}/` : value.path,
+    glob: readGlobOf(value),
+    receipts,
+  }))
   const globs = spelt.flatMap(({ glob, receipts }) => (glob === undefined ? [] : [{ glob, receipts }]))
   return {
     globs: globs.slice(0, limits.globs),

@@ -23,6 +23,8 @@ export interface Observation {
   readonly writes: readonly SeenWrite[]
   /** of the workspace; absent: nobody watched what it read */
   readonly reads?: readonly string[]
+  /** folders of the workspace (`.` is all of it) whose files were read and not told apart */
+  readonly readBelow?: readonly string[]
   /** programs that it started, by name; and those that it was kept from */
   readonly started: readonly string[]
   readonly kept: readonly string[]

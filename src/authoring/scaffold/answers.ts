@@ -79,6 +79,22 @@ export const inputsOf = ({ command, url, inputs }: ScaffoldAnswers): readonly Sc
   return [...new Set([...named, ...said.keys()])].map((name) => ({ name, type: said.get(name) ?? typeOf(name) }))
 }
 
+/** Of the inputs that were declared, those that nothing hands on: a value that is asked for and goes nowhere. */
+const unused = ({ kind, command, url, inputs }: ScaffoldAnswers): string | undefined => {
+  const template = kind === "cli" ? command : kind === "http" ? [url ?? ""] : []
+  if (template.join("") === "") return undefined
+  const used = new Set(template.flatMap((text) => [...text.matchAll(TEMPLATE)].map((match) => match[1] ?? "")))
+  const idle = [...new Set(inputs.map((each) => each.split(":", 1)[0] ?? ""))].filter(
+    (name) => INPUT.test(name) && !used.has(name),
+  )
+  if (idle.length === 0) return undefined
+  const names = idle.map((name) => `\`${name}\``).join(", ")
+  const words = idle.map((name) => (kind === "cli" ? `'\${input.${name}}'` : `${name}=\${input.${name}}`))
+  return kind === "cli"
+    ? `the command does not use ${names}: write where each value goes, as in \`-- ${command.join(" ")} ${words.join(" ")}\``
+    : `the address does not use ${names}: write where each value goes, as in \`--url '${url}${url?.includes("?") === true ? "&" : "?"}${words.join("&")}'\``
+}
+
 /** Everything that cannot be used, each a sentence with its fix. */
 export const faultsOf = (answers: ScaffoldAnswers): readonly string[] => {
   const { kind, tool, driver, description, command, url, inputs, write, hosts, spawn } = answers
@@ -93,6 +109,7 @@ export const faultsOf = (answers: ScaffoldAnswers): readonly string[] => {
   }
   for (const text of [...command, ...write, ...hosts, ...spawn])
     if (!isWritable(text)) faults.push("arguments, paths and names have no control or invisible characters")
+  faults.push(unused(answers))
   if (kind !== "cli" && command.length > 0) faults.push("a command after `--` is for `--kind cli`")
   if (kind === "http" && url === undefined) faults.push("`--kind http` needs `--url`, the address that is asked")
   if (url !== undefined && kind !== "http" && kind !== "mcp")

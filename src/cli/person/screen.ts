@@ -26,8 +26,9 @@ const PLAIN = /[\t\n\r\b\u0007]/
 const CANCELS = /[\u0018\u001a]/
 
 /** What editors, pagers and shells need beside: none of it leaves the screen or answers with words of the program's own. */
-const DRAWS = /^\d{0,4}(?:;\d{1,4})?[@L-PXZdea`bgrst]$/
-const ASKS = /^[05]?n$|^[>=]?0?c$/
+const DRAWS = /^\d{0,4}(?:;\d{1,4})?[@L-PXZdea`bgrs]$/
+/** Of the terminal itself, answered in numbers: never its title, which is words of somebody else. */
+const ASKS = /^[05]?n$|^[>=]?0?c$|^1[468]t$/
 const SHAPES = /^[0-6]? q$|^!p$/
 const SETS = /^\?(?:1|5|6|7|12|25|47|66|1000|1002|1003|1004|1006|1047|1048|1049|2004|2026)(?:;(?:1|7|12|25|1049))*[hl]$/
 const INSERTS = /^4[hl]$/
@@ -35,7 +36,7 @@ const INSERTS = /^4[hl]$/
 const SHORT = /[78DEHM=>]/
 const CHARSETS = /^[()][0AB]$/
 const RESET =
-  "\u001b[0m\u001b(B\u001b[?1l\u001b>\u001b[?7h\u001b[?25h\u001b[4l\u001b[?1000l\u001b[?1002l\u001b[?1003l\u001b[?1004l\u001b[?1006l\u001b[?2004l"
+  "\u001b[0m\u001b(B\u001b[?1l\u001b>\u001b[?7h\u001b[?25h\u001b[4l\u001b[?5l\u001b[?66l\u001b[?2026l\u001b[0 q\u001b[?1000l\u001b[?1002l\u001b[?1003l\u001b[?1004l\u001b[?1006l\u001b[?2004l"
 
 const isHarmless = (sequence: string): boolean =>
   sequence === WHERE || [MOVES, SCROLLS, ERASES, REMEMBERS, MODES].some((form) => form.test(sequence))
@@ -65,6 +66,7 @@ export const createScreen = (write: (text: string) => void, wide?: boolean, whol
   const mayPass = whole === undefined ? isHarmless : isProgram
   let other = false
   let margins = false
+  let origin = false
   let at: State = "text"
   let sequence = ""
   const take = (char: string): string => {
@@ -103,6 +105,7 @@ export const createScreen = (write: (text: string) => void, wide?: boolean, whol
         if (!mayPass(sequence)) return ""
         if (/^\?.*(?:1049|1047|\b47)/.test(sequence)) other = char === "h"
         if (char === "r") margins = true
+        if (/^\?6[hl]/.test(sequence)) origin = char === "h"
         return `${ESCAPE}[${sequence}`
       case "string":
         // As terminals do: an escape ends the string, whatever follows it.
@@ -123,6 +126,7 @@ export const createScreen = (write: (text: string) => void, wide?: boolean, whol
     },
     pass,
     // Margins are taken back where the cursor was: setting them moves it.
-    reset: () => `${other ? "\u001b[?1049l" : ""}${margins ? "\u001b7\u001b[r\u001b8" : ""}${RESET}`,
+    reset: () =>
+      `${other ? "\u001b[?1049l" : ""}${origin ? "\u001b[?6l\u001b[9999;1H" : ""}${margins ? "\u001b7\u001b[r\u001b8" : ""}${RESET}`,
   }
 }

@@ -187,6 +187,9 @@ export const envelopeLines = (envelope: Envelope, paint: Colors, plan = false): 
     envelope.denied.flatMap((denial) => denialLines(denial, paint)),
     paint,
   ),
+  ...(envelope.access === undefined || envelope.access.lost === 0
+    ? []
+    : [`${paint.yellow("note")}  ${says.recordCut(envelope.access.lost)}`]),
   ...(envelope.notes ?? []).map((note) => `${paint.yellow("note")}  ${inline(note)}`),
   ...(plan && envelope.ok ? [paint.yellow(says.planned)] : []),
   paint.dim(`call ${envelope.call}${driverText(envelope)} · receipt ${envelope.receipt}`),

@@ -20,6 +20,8 @@ import { classified } from "./judging/told.ts"
 import { notInvited } from "./judging/second-run.ts"
 
 const SHOWN = 20
+/** The way on from what nobody can declare. */
+export const LEAVE_IT_ALONE = "let the tool leave it alone"
 const NOT_STARTED: ReadonlySet<string> = new Set(["not_listed", "not_startable"])
 
 /** A rename touches two paths, and either may be the undeclared one. */
@@ -40,7 +42,7 @@ const writeViolation = (effects: readonly ReportedEffect[], warn: boolean): Fail
     code: "undeclared_write",
     message: `the tool ${what}; nothing was committed`,
     // Nothing that could be declared makes it one that may be committed.
-    ...(refused.length > 0 ? { hint: "let the tool leave it alone" } : {}),
+    ...(refused.length > 0 ? { hint: LEAVE_IT_ALONE } : {}),
     details: {
       paths: bad.slice(0, SHOWN).flatMap(({ from, path }) => (from === undefined ? [path] : [from, path])),
       total: bad.length,

@@ -9,7 +9,7 @@
 import { constants, copyFileSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync } from "node:fs"
 import { realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join, sep } from "node:path"
+import { dirname, join, relative, sep } from "node:path"
 import { exampleBytes, exampleFiles } from "./limits.ts"
 
 interface Furniture {
@@ -62,11 +62,21 @@ export const beside = (file: string, name: string): string | undefined => {
   return found
 }
 
+/** `a/b/c` → a, a/b */
+const foldersOf = (path: string): readonly string[] => {
+  const parts = path.split(sep)
+  return parts.slice(1).map((_, at) => parts.slice(0, at + 1).join(sep))
+}
+
 const write = (workspace: string, path: string, content: string): void => {
   const target = join(workspace, path)
-  mkdirSync(dirname(target), { recursive: true })
-  // A link that the folder brought along leads nowhere from here.
-  if (!realpathSync(dirname(target)).startsWith(workspace)) throw new ExampleFault(`${path} leads out of the workspace`)
+  // A link that the folder brought along is not followed: not even a folder is made behind one.
+  for (const folder of foldersOf(relative(workspace, target)).map((each) => join(workspace, each))) {
+    const facts = lstatSync(folder, { throwIfNoEntry: false })
+    if (facts === undefined) mkdirSync(folder)
+    else if (!facts.isDirectory())
+      throw new ExampleFault(`${path} leads through ${relative(workspace, folder)}, which is no folder`)
+  }
   rmSync(target, { force: true })
   writeFileSync(target, content, { flag: "wx" })
 }

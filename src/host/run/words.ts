@@ -1,4 +1,6 @@
 /** An envelope's ways on, for whoever typed the command: flags of `run`, not fields of a manifest. Pure. */
+import { exactGlob } from "../../manifest/values/globs.ts"
+import { LEAVE_IT_ALONE } from "../call/judge.ts"
 import type { Envelope, ReportedDenial, RunOptions } from "../types.ts"
 
 const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
@@ -23,9 +25,15 @@ export const inRunWords =
   (question) =>
     ask({ ...question, denied: question.denied.map(denialForRun) })
 
+/** That file alone, whatever a program called it: a `*` in a name is that character. */
+const globOf = (path: string): string =>
+  exactGlob(path)
+    .slice(1)
+    .replace(/[\u0000-\u001f\u007f~$]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`)
+
 const writeHint = (paths: unknown): string | undefined => {
   if (!Array.isArray(paths) || paths.length === 0) return undefined
-  const flags = paths.slice(0, SHOWN).map((path) => `--write ${quoted(String(path))}`)
+  const flags = paths.slice(0, SHOWN).map((path) => `--write ${quoted(globOf(String(path)))}`)
   return `if it may write ${paths.length > SHOWN ? "those" : "that"}, run it again with ${flags.join(" ")}${paths.length > SHOWN ? " …" : ""}`
 }
 
@@ -38,6 +46,11 @@ export const forRun = (envelope: Envelope): Envelope => {
   const told = denied.find(
     ({ layer, reason, target }) => layer === cause?.layer && reason === cause?.reason && target === cause?.target,
   )
-  const hint = error.code === "undeclared_write" ? writeHint(details["paths"]) : told?.hint
+  const hint =
+    error.code !== "undeclared_write"
+      ? told?.hint
+      : error.hint === LEAVE_IT_ALONE
+        ? undefined
+        : writeHint(details["paths"])
   return { ...envelope, denied, error: { ...error, ...(hint === undefined ? {} : { hint }) } }
 }

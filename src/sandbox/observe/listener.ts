@@ -10,6 +10,7 @@ import { errnoName, foreign, raw } from "../../linux/libc.ts"
 
 const RECV = 0xc0502100
 const SEND = 0xc0182101
+const ID_VALID = 0x40082102
 const SET_FLAGS = 0x40082104
 const SYNC_WAKE_UP = 1n
 const CONTINUE = 1
@@ -33,6 +34,7 @@ export class Listener {
   readonly #fd: number
   readonly #question = Buffer.alloc(80)
   readonly #answer = Buffer.alloc(24)
+  readonly #id = Buffer.alloc(8)
   readonly #poll = Buffer.alloc(8)
   constructor(fd: number) {
     this.#fd = fd
@@ -70,6 +72,14 @@ export class Listener {
         argument: (index) => this.#question.readBigUInt64LE(32 + index * 8),
       }
     }
+  }
+  /**
+   * Does the last question still wait? What was read of the one who asked under its number was then that one's: a process
+   * that is gone has left its number to another, of whoever's.
+   */
+  isWaiting(): boolean {
+    this.#id.set(this.#question.subarray(0, 8))
+    return ioctl(this.#fd, ID_VALID, this.#id) === 0
   }
   goOn(): void {
     this.#answer.fill(0)

@@ -33,16 +33,23 @@ const writesOf = (call: PathCall, question: Question): boolean => {
 
 const signed = (value: bigint): number => Number(BigInt.asIntN(32, value))
 
-const recordEach = (call: PathCall, question: Question, recorder: Recorder): void => {
-  const writes = writesOf(call, question)
+interface Asked {
+  readonly op: PathCall["op"]
+  readonly writes: boolean
+  readonly paths: readonly string[]
+}
+
+const readAsked = (call: PathCall, question: Question): Asked => {
+  const paths: string[] = []
   for (const { dir, path: at } of call.at) {
     const text = readText(question.pid, question.argument(at))
     if (text === undefined || text === "") continue
     const start = text.startsWith("/")
       ? ""
       : startOf(question.pid, dir === undefined ? undefined : signed(question.argument(dir)))
-    if (start !== undefined) recorder.record(call.op, writes, start === "" ? text : `${start}/${text}`)
+    if (start !== undefined) paths.push(start === "" ? text : `${start}/${text}`)
   }
+  return { op: call.op, writes: writesOf(call, question), paths }
 }
 
 const watch = ({ listener: fd, workspace, startsScratch }: ToObserver): Observed => {
@@ -57,15 +64,19 @@ const watch = ({ listener: fd, workspace, startsScratch }: ToObserver): Observed
     for (let question = listener.next(); question !== undefined; question = listener.next()) {
       try {
         // All of a sandbox's processes have one root; the first one that asks shows it.
-        root ??= openSync(`/proc/${question.pid}/root`, O_PATH)
+        const shown = root ?? openSync(`/proc/${question.pid}/root`, O_PATH)
         const call = calls.get(question.number)
-        if (call !== undefined) recordEach(call, question, recorder)
+        const asked = call === undefined ? undefined : readAsked(call, question)
+        const isIts = listener.isWaiting()
+        if (root === undefined && !isIts) closeSync(shown)
+        else root = shown
+        if (isIts && asked !== undefined) for (const path of asked.paths) recorder.record(asked.op, asked.writes, path)
       } catch {
         // It is gone, or its memory is: what it asked for is not known, and is answered all the same.
       }
       listener.goOn()
     }
-    return { paths: recorder.rows(), seen: recorder.seen, lost: recorder.lost }
+    return { ...recorder.told(), seen: recorder.seen }
   } finally {
     listener.close()
     if (root !== undefined) closeSync(root)

@@ -130,8 +130,11 @@ export class Recorder {
     }
   }
 
-  rows(): readonly ObservedPath[] {
-    return foldedRows([...this.#rows.values()].filter(({ count }) => count > 0))
+  /** What it all comes to, and how many requests are beyond it. */
+  told(): { readonly paths: readonly ObservedPath[]; readonly lost: number } {
+    const folded = foldedRows([...this.#rows.values()].filter(({ count }) => count > 0))
+    const beyond = folded.slice(OBSERVE.rows).reduce((sum, { count }) => sum + count, 0)
+    return { paths: folded.slice(0, OBSERVE.rows), lost: this.lost + beyond }
   }
 }
 
@@ -174,11 +177,7 @@ const foldedRows = (rows: readonly ObservedPath[]): readonly ObservedPath[] => {
   )
     folded = foldOnce(folded, most)
   for (let round = 0; folded.length > OBSERVE.rows && round < 8; round += 1) folded = foldOnce(folded, 1)
-  const told = [
-    ...folded.filter(({ notable }) => notable === true),
-    ...folded.filter(({ notable }) => notable !== true),
-  ]
-  return told.slice(0, OBSERVE.rows)
+  return [...folded.filter(({ notable }) => notable === true), ...folded.filter(({ notable }) => notable !== true)]
 }
 
 /** Where a relative path starts from; undefined where nobody can tell any more. */

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
 import { amend } from "../../../src/authoring/learn/amend.ts"
 import { compare } from "../../../src/authoring/learn/compare.ts"
-import { globOfPath, writeGlobs } from "../../../src/authoring/learn/globs.ts"
+import { globOfPath, readGlobs, writeGlobs } from "../../../src/authoring/learn/globs.ts"
 import { learnedManifests } from "../../../src/authoring/learn/manifests.ts"
 import type { Observation } from "../../../src/authoring/learn/observation.ts"
 import { needsOf } from "../../../src/authoring/learn/propose.ts"
@@ -231,5 +231,19 @@ describe("beside what is declared", () => {
     expect(now).toContain("   # why\n")
     expect(now.endsWith("---\nBody: [a]\n")).toBe(true)
     expect(left.map(({ path }) => path)).toEqual([["deep", "er"]])
+  })
+})
+
+describe("what was read", () => {
+  const read = (seen: Partial<Observation>): readonly string[] =>
+    readGlobs([run(seen)])?.globs.map(({ glob }) => glob) ?? []
+
+  it("is those files, whatever they are called", () => {
+    expect(read({ reads: ["**", "a/**", "a/", "b"] })).toEqual(["\\x2a\\x2a", "a", "a/\\x2a\\x2a", "b"])
+  })
+
+  it("is a folder with all below it where its files were not told apart", () => {
+    expect(read({ reads: [], readBelow: ["."] })).toEqual(["**"])
+    expect(read({ reads: ["a"], readBelow: ["a*"] })).toEqual(["a", "a\\x2a/**"])
   })
 })

@@ -214,3 +214,28 @@ describe("a program that prints on a lent terminal", () => {
     )
   })
 })
+
+describe("a whole program at the terminal", () => {
+  const program = (text: string): string => {
+    const screen = createScreen(() => undefined, true, "program")
+    return screen.pass(Buffer.from(text)) + screen.reset()
+  }
+  it.each([
+    ["asks for the title, which is typed as its answer", `${ESC}[21t`],
+    ["puts the window away", `${ESC}[2t`],
+    ["makes the window small", `${ESC}[8;1t`],
+    ["covers others with the window", `${ESC}[9;1t`],
+  ])("that %s is heard of by nobody", (_, attack) => {
+    expect(program(attack)).toBe(program(""))
+  })
+
+  it.each([
+    ["reverse colours", "?5", "?5"],
+    ["positions within margins", "?6", "?6"],
+    ["the keypad's keys", "?66", "?66"],
+    ["a screen that stands still", "?2026", "?2026"],
+  ])("that leaves %s behind has that taken back", (_, set, taken) => {
+    const all = program(`${ESC}[${set}h`)
+    expect(all.lastIndexOf(`${ESC}[${taken}l`)).toBeGreaterThan(all.indexOf(`${ESC}[${set}h`))
+  })
+})

@@ -37,7 +37,7 @@ const evidenceOf = async (host: Host, call: string): Promise<Evidence> => {
 
 const nameOf = (target: string): string => target.slice(target.lastIndexOf("/") + 1)
 
-type Seen = Pick<Observation, "reads" | "started" | "kept">
+type Seen = Pick<Observation, "reads" | "readBelow" | "started" | "kept">
 
 /** By what the kernel was asked for; where nobody watched that, by what was named and what was denied. */
 const seenOf = ({ access, denied, effects }: Envelope, named: readonly string[], bin: string): Seen => {
@@ -55,9 +55,10 @@ const seenOf = ({ access, denied, effects }: Envelope, named: readonly string[],
   begun.set(bin, (begun.get(bin) ?? 0) - 1)
   return {
     reads: [
-      ...reads.map(({ path, folder }) => (folder === true ? (path === "." ? "**" : `${path}/**`) : path)),
+      ...reads.flatMap(({ path, folder }) => (folder === true ? [] : [path])),
       ...changed.flatMap(({ path, from }) => (from === undefined ? [path] : [path, from])),
     ],
+    readBelow: reads.flatMap(({ path, folder }) => (folder === true ? [path] : [])),
     started: [...begun].filter(([, count]) => count > 0).map(([name]) => name),
     kept,
   }

@@ -5,7 +5,7 @@
  * is told before anything is written, and where one file cannot be written, those written before it are removed again.
  */
 import { closeSync, constants, lstatSync, mkdirSync, openSync, rmdirSync, unlinkSync, writeSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import type { ScaffoldFile } from "../../../authoring/scaffold/scaffold.ts"
 
 type Written =
@@ -26,11 +26,17 @@ const writeOne = (path: string, { text, executable }: ScaffoldFile): void => {
   }
 }
 
+/** `a/b/c` → a, a/b: from the top, so that each is looked at before anything behind it. */
+const foldersOf = (path: string): readonly string[] => {
+  const parts = path.split("/")
+  return parts.slice(1).map((_, at) => parts.slice(0, at + 1).join("/"))
+}
+
 export const writeNew = (folder: string, files: readonly ScaffoldFile[]): Written => {
   const there = files.map(({ path }) => join(folder, path)).filter(stands)
   const fix = "name another folder, or move what is there"
   if (there.length > 0) return { ok: false, message: `there is already ${there.join(", ")}; nothing was written`, fix }
-  const folders = [...new Set(files.map(({ path }) => dirname(path)).filter((path) => path !== "."))]
+  const folders = [...new Set(files.flatMap(({ path }) => foldersOf(path)))]
   const blocked = folders.map((path) => join(folder, path)).find((path) => stands(path) && !isFolder(path))
   if (blocked !== undefined) return { ok: false, message: `${blocked} is no folder; nothing was written`, fix }
   const undo: (() => void)[] = []
