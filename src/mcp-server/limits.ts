@@ -11,6 +11,8 @@ export const mcpLimits = Object.freeze({
   notes: limit(10, "denials told as text: the rest is in the structured result"),
   changeChars: limit(6_000, "of the changes shown in a question: the rest is at the address of the held call"),
   questionChars: limit(2_000, "of a question that a contract or its program asks: the rest is left out"),
+  addressChars: limit(4_096, "of an address that is read: a longer one is nobody's"),
+  queryChars: limit(400, "of a search: a longer one is refused"),
   found: limit(20, "tools that a search names"),
   blocks: limit(64, "content blocks of one value: with more it is told as text"),
   rounds: limit(8, "of questions before a call: further ones are not asked"),
@@ -26,6 +28,9 @@ export const mcpLimits = Object.freeze({
   ),
   gatherMs: limit(10, "questions that a program asks within it are put together"),
   progressMs: limit(40, "a program's word of how far it is comes no more often"),
+  progressWords: limit(10_000, "of a call, told of how far it is: the rest is left out"),
+  progressChars: limit(500, "of one of them: the rest is left out"),
+  progressMost: limit(1_000_000_000_000, "that a program counts to: beyond it its count is left out"),
   logChars: limit(4_096, "of one line of a program's log: the rest is left out"),
   logLines: limit(1_000, "lines of a call's log: the rest is left out"),
   sessions: limit(

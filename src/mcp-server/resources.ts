@@ -3,10 +3,12 @@
  * contracts that say that their value is a resource, run sealed each time.
  *
  * Guarantees: of calls its caller's own alone; whether another's is there nobody learns. An address of this host's own is
- * never a contract's.
+ * never a contract's, and one that two contracts answer for is neither's.
  */
 import {
   type InputRequiredResult,
+  ProtocolError,
+  ProtocolErrorCode,
   type ReadResourceResult,
   type Resource,
   ResourceNotFoundError,
@@ -17,8 +19,10 @@ import {
 import type { Caller } from "../host/access/caller.ts"
 import type { Host } from "../host/types.ts"
 import type { JsonObject, JsonValue } from "../manifest/types.ts"
+import { inputIn } from "./catalogue/address.ts"
 import type { Catalogue, Entry } from "./catalogue/catalogue.ts"
 import { type Calling, readValue } from "./calls/reading.ts"
+import { mcpLimits } from "./limits.ts"
 
 type ReadingHost = Pick<Host, "approvals" | "approval" | "recorded" | "receipts">
 
@@ -68,26 +72,6 @@ export const templatesOf = ({ resources }: Catalogue): ResourceTemplateType[] =>
     })),
 ]
 
-/** `{name}` stands for what has no slash. */
-const inputIn = (pattern: string, uri: string): JsonObject | undefined => {
-  const names: string[] = []
-  const source = pattern
-    .split(/(\{[\w-]{1,64}\})/)
-    .map((part, at) => {
-      if (at % 2 === 0) return part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)
-      names.push(part.slice(1, -1))
-      return "([^/?#]{1,256})"
-    })
-    .join("")
-  const found = new RegExp(`^${source}$`).exec(uri)
-  if (found === null) return undefined
-  try {
-    return Object.fromEntries(names.map((name, at) => [name, decodeURIComponent(found[at + 1] ?? "")]))
-  } catch {
-    return undefined
-  }
-}
-
 const contentOf = (uri: string, { shown }: Entry, value: JsonValue): ReadResourceResult => {
   const media = shown.mimeType
   const isBlob = typeof value === "object" && value !== null && !Array.isArray(value) && "blob" in value
@@ -118,9 +102,21 @@ export const readResource = async (
     if (found === undefined) throw new ResourceNotFoundError(uri)
     return { contents: [{ uri, mimeType, text: JSON.stringify(found) }] }
   }
-  for (const [pattern, entry] of (await catalogue()).resources) {
+  const fit = [...(await catalogue()).resources].flatMap(([pattern, entry]) => {
     const input = inputIn(pattern, uri)
-    if (input === undefined) continue
+    return input === undefined ? [] : [{ entry, input }]
+  })
+  const [one, other] = fit
+  if (one !== undefined && other !== undefined)
+    throw new ProtocolError(
+      ProtocolErrorCode.InvalidParams,
+      `more than one contract answers for this address: ${fit.map(({ entry }) => entry.contract.id).join(", ")}`.slice(
+        0,
+        mcpLimits.questionChars.value,
+      ),
+    )
+  if (one !== undefined) {
+    const { entry, input } = one
     const read = await readValue(calling, entry, input, { method: "resources/read", name: uri, given: {} }, server, ctx)
     return read.is === "asks" ? read.result : contentOf(uri, entry, read.value)
   }

@@ -70,7 +70,8 @@ const requestFor = (ask: Ask, entry: Entry, input: JsonObject): InputRequest => 
   const inputs = inputsOf(entry.contract)
   const properties = Object.fromEntries(ask.inputs.map((name) => [name, fieldOf(inputs[name] ?? {})]))
   return inputRequired.elicit({
-    message: filled(ask.message, input),
+    // The stranger is named, so that nobody takes its words for this host's own.
+    message: `\`${entry.contract.id}\` asks: ${filled(ask.message, input)}`.slice(0, mcpLimits.questionChars.value),
     requestedSchema: {
       type: "object",
       properties: properties as never,

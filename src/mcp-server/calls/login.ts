@@ -54,6 +54,10 @@ const questionOf = (driver: string, { url, code, direct, through, from }: PageTo
 
 export class Logins implements Disposable {
   readonly #open = new Map<string, Login>()
+  /** under way, from before there is a page: what comes meanwhile counts it */
+  readonly #begun = new Set<{ readonly whose: string }>()
+  /** that went well; whoever was asked may come back only then */
+  readonly #done = new Map<string, Login>()
 
   /** Undefined: there is no page to open for it. */
   async begin(
@@ -64,9 +68,11 @@ export class Logins implements Disposable {
     whose: string,
     input: JsonObject,
   ): Promise<Login | undefined> {
-    const own = [...this.#open.values()].filter((login) => login.whose === whose).length
+    const own = [...this.#begun].filter((place) => place.whose === whose).length
     if (tenantOf(caller) !== OWN_TENANT || workspace === undefined) return undefined
-    if (own >= mcpLimits.loginsOfOne.value || this.#open.size >= mcpLimits.logins.value) return undefined
+    if (own >= mcpLimits.loginsOfOne.value || this.#begun.size >= mcpLimits.logins.value) return undefined
+    const place = { whose }
+    this.#begun.add(place)
     const cancel = new AbortController()
     const shown = Promise.withResolvers<PageToOpen | undefined>()
     const late = setTimeout(() => shown.resolve(undefined), mcpLimits.loginPageMs.value)
@@ -82,7 +88,10 @@ export class Logins implements Disposable {
     const id = randomBytes(24).toString("base64url")
     const done = report.then((told) => {
       shown.resolve(undefined)
+      this.#begun.delete(place)
+      const login = this.#open.get(id)
       this.#open.delete(id)
+      if (told?.ok === true && login !== undefined) this.#keep(login)
       return told?.ok === true
     })
     const page = await shown.promise
@@ -96,12 +105,19 @@ export class Logins implements Disposable {
     this.#open.set(id, login)
     return login
   }
+  #keep(login: Login): void {
+    this.#done.set(login.id, login)
+    setTimeout(() => this.#done.delete(login.id), mcpLimits.stateSeconds.value * 1_000).unref()
+    const [oldest] = this.#done.keys()
+    if (oldest !== undefined && this.#done.size > mcpLimits.logins.value) this.#done.delete(oldest)
+  }
   find(id: string, whose: string): Login | undefined {
-    const found = this.#open.get(id)
+    const found = this.#open.get(id) ?? this.#done.get(id)
     return found?.whose === whose ? found : undefined
   }
   [Symbol.dispose](): void {
     for (const login of this.#open.values()) login.cancel()
     this.#open.clear()
+    this.#done.clear()
   }
 }

@@ -21,11 +21,11 @@ interface OwnWord {
 const ownWord = (value: unknown): OwnWord | undefined => {
   if (typeof value !== "object" || value === null) return undefined
   const { progress, total, message } = value as Readonly<Record<string, unknown>>
-  if (typeof progress !== "number" || !Number.isFinite(progress)) return undefined
+  if (typeof progress !== "number" || !(Math.abs(progress) <= mcpLimits.progressMost.value)) return undefined
   return {
     progress,
     ...(typeof total === "number" && Number.isFinite(total) ? { total } : {}),
-    ...(typeof message === "string" ? { message: message.slice(0, mcpLimits.logChars.value) } : {}),
+    ...(typeof message === "string" ? { message: message.slice(0, mcpLimits.progressChars.value) } : {}),
   }
 }
 
@@ -51,7 +51,11 @@ export const createTelling = (tool: string, first: ServerContext): Telling => {
   let told = 0
   let last = Number.NEGATIVE_INFINITY
   let lines = 0
+  let words = 0
+  let isWhole = false
   const progress = (word: OwnWord): void => {
+    words += 1
+    if (words > mcpLimits.progressWords.value) return
     told = word.progress
     const token = ctx?.mcpReq._meta?.progressToken
     if (token === undefined) return
@@ -79,7 +83,10 @@ export const createTelling = (tool: string, first: ServerContext): Telling => {
       const word = ownWord(event.value)
       const now = performance.now()
       if (word === undefined || word.progress <= told) return
-      if (now - last < mcpLimits.progressMs.value && word.progress !== word.total) return
+      // That it is done is told at once, and once.
+      const isDone = word.progress === word.total && !isWhole
+      if (now - last < mcpLimits.progressMs.value && !isDone) return
+      isWhole ||= isDone
       last = now
       progress(word)
     },

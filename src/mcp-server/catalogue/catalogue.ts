@@ -3,7 +3,7 @@
  *
  * Guarantees: pure. A name leads to one contract. An id is always its own contract's name; a name that a contract chose is
  * its own where it is nobody's id, no finder's, and no other contract chose it; else it goes by its id. So no contract can
- * pass for another, whatever it writes. Order is that of the names, the same each time.
+ * pass for another, whatever it writes; nor by an address of a resource, which is nobody's where two choose it. Order is that of the names, the same each time.
  */
 import type { ToolListing } from "../../host/types.ts"
 import type { ToolContract } from "../../manifest/types.ts"
@@ -56,10 +56,15 @@ const byName = (entries: readonly Entry[], keyOf: (entry: Entry) => string): Rea
 export const catalogueOf = (listings: readonly ToolListing[], tags?: readonly string[]): Catalogue => {
   const all = newest(listings)
   const chosen = new Map<string, number>()
+  const claimed = new Map<string, number>()
   for (const { contract } of all.values()) {
-    const { name } = shownIn(contract)
+    const { name, uri } = shownIn(contract)
     if (name !== undefined) chosen.set(name, (chosen.get(name) ?? 0) + 1)
+    if (uri !== undefined) claimed.set(uri, (claimed.get(uri) ?? 0) + 1)
   }
+  /** An address that two contracts choose is neither's: they go as the tools that they are. */
+  const asIs = (shown: Shown): Shown =>
+    shown.uri !== undefined && claimed.get(shown.uri) !== 1 ? { ...shown, as: "tool" } : shown
   const nameOf = (contract: ToolContract): string => {
     const { name } = shownIn(contract)
     if (name === undefined || finderNames.includes(name) || chosen.get(name) !== 1) return contract.id
@@ -69,7 +74,7 @@ export const catalogueOf = (listings: readonly ToolListing[], tags?: readonly st
     .filter(({ contract }) => tags === undefined || contract.tags.some((tag) => tags.includes(tag)))
     .map((listing): Entry => {
       const { contract } = listing
-      return { name: nameOf(contract), contract, shown: shownIn(contract), listing }
+      return { name: nameOf(contract), contract, shown: asIs(shownIn(contract)), listing }
     })
   const those = (as: Shown["as"]): readonly Entry[] => entries.filter(({ shown }) => shown.as === as)
   return {

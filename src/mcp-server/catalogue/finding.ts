@@ -38,7 +38,7 @@ export const finders: readonly Tool[] = [
       type: "object",
       additionalProperties: false,
       required: ["query"],
-      properties: { query: { type: "string", maxLength: 400 } },
+      properties: { query: { type: "string", maxLength: mcpLimits.queryChars.value } },
     },
     annotations: reading,
   },
@@ -66,7 +66,10 @@ export const find = (
   input: Readonly<Record<string, unknown>>,
 ): CallToolResult | { readonly entry: Entry; readonly input: JsonObject } => {
   if (finder === "find_tools") {
-    const words = textOf(input["query"]).toLowerCase().split(/\s+/).filter(Boolean)
+    const query = textOf(input["query"])
+    if (query.length > mcpLimits.queryChars.value)
+      return said(`a search has at most ${mcpLimits.queryChars.value} characters`, true)
+    const words = query.toLowerCase().split(/\s+/).filter(Boolean)
     const found = [...tools.values()].filter((entry) => matches(entry, words))
     return said(
       found.slice(0, mcpLimits.found.value).map(({ name, contract: { description } }) => ({ name, description })),
@@ -77,5 +80,7 @@ export const find = (
   if (entry === undefined)
     return said(`there is no tool ${name.slice(0, 100)}; find_tools names those that there are`, true)
   if (finder === "describe_tool") return said(toolOf(entry))
-  return { entry, input: (input["arguments"] ?? {}) as JsonObject }
+  const given = input["arguments"] ?? {}
+  if (typeof given !== "object" || Array.isArray(given)) return said("`arguments` is an object", true)
+  return { entry, input: given as JsonObject }
 }

@@ -7,6 +7,7 @@
  */
 import type { JsonObject, JsonSchema, JsonValue, ToolContract } from "../../manifest/types.ts"
 import { mcpLimits } from "../limits.ts"
+import { isAmbiguous } from "./address.ts"
 
 /** What the caller's side is asked for before a call: some inputs by a person, one by its model, one its folders. */
 export type Ask =
@@ -91,7 +92,7 @@ export const shownOf = (contract: ToolContract): Shown => {
   const uri = textIn(written, "uri", 545)
   const mimeType = textIn(written, "mime_type", 129)
   const isQuiet = contract.mutates.length === 0
-  const isAddress = uri !== undefined && ADDRESS.test(uri) && !OWN.test(uri)
+  const isAddress = uri !== undefined && ADDRESS.test(uri) && !OWN.test(uri) && !isAmbiguous(uri)
   const as =
     written["as"] === "prompt" && isQuiet
       ? "prompt"

@@ -6,7 +6,7 @@
  */
 import type { JsonObject } from "../../base-types.ts"
 import { limits } from "../../limits.ts"
-import { list, object, optionalNumber, optionalText, text, texts } from "../../values/fields.ts"
+import { isObject, list, object, optionalNumber, optionalText, text, texts } from "../../values/fields.ts"
 import { annotated, tellClosed } from "../annotations.ts"
 import type { Document, Format, FormatContext, Translation } from "../format.ts"
 import { aipId } from "../ids.ts"
@@ -51,7 +51,7 @@ const behaviour = (front: JsonObject, { hosts }: Reached): JsonObject => {
 
 const errorsOf = (front: JsonObject): readonly JsonObject[] =>
   Object.entries(object(front, "error_codes")).map(([code, said]) => {
-    const row = said as JsonObject
+    const row = isObject(said) ? said : {}
     const status = /^[1-5]\d\d$/.test(code) ? { status: Number(code) } : { code }
     const meaning = optionalText(row, "meaning")
     const action = optionalText(row, "agent_action")

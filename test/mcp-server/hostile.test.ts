@@ -1,0 +1,112 @@
+/** What contracts, programs and clients may try on the MCP server's own rooms: addresses, searches, progress, questions, logins. */
+import { expect, it } from "vitest"
+import type { Caller } from "../../src/host/access/caller.ts"
+import type { CallEvent } from "../../src/host/events.ts"
+import type { ToolListing } from "../../src/host/types.ts"
+import type { JsonObject, JsonValue, ToolContract } from "../../src/manifest/types.ts"
+import { askBefore } from "../../src/mcp-server/calls/before.ts"
+import { Logins } from "../../src/mcp-server/calls/login.ts"
+import { createTelling } from "../../src/mcp-server/calls/told.ts"
+import { inputIn } from "../../src/mcp-server/catalogue/address.ts"
+import { catalogueOf } from "../../src/mcp-server/catalogue/catalogue.ts"
+import { find } from "../../src/mcp-server/catalogue/finding.ts"
+import { mcpLimits } from "../../src/mcp-server/limits.ts"
+import { readResource } from "../../src/mcp-server/resources.ts"
+
+const listing = (id: string, mcp: JsonValue = {}): ToolListing => {
+  const inputs = { type: "object", properties: { name: { type: "string" } }, required: ["name"] }
+  const contract = { id, name: id, description: "x", major: 1, inputs, outputs: {}, mutates: [], tags: [] }
+  return {
+    contract: { ...contract, metadata: { mcp } } as unknown as ToolContract,
+    drivers: [],
+    unauthed: 0,
+    unavailable: 0,
+    availability: { available: true },
+  }
+}
+const resource = (id: string, uri: string): ToolListing => listing(id, { as: "resource", uri })
+
+it.each([
+  ["notes:{name}", "notes:a%20b", { name: "a b" }],
+  ["notes:{a}/x-{b}.md", "notes:q/x-1.md", { a: "q", b: "1" }],
+  ["notes:{a}-{b}", "notes:1-2-3", { a: "1", b: "2-3" }],
+  ["notes:all", "notes:all", {}],
+  ["notes:{name}", "notes:", undefined],
+  ["notes:{name}", "notes:a/b", undefined],
+  ["notes:{name}", "notes:%ff", undefined],
+  ["notes:{a}-{b}", "notes:1-", undefined],
+  ["notes:{a}xx", "notes:x", undefined],
+  ["notes:{a}aa", "notes:aa", undefined],
+  ["notes:all", "notes:all/", undefined],
+] as const)("an address that fits %s: %s", (pattern, uri, input) => {
+  expect(inputIn(pattern, uri)).toEqual(input)
+})
+
+it("an address is held against a pattern once, whatever the pattern", () => {
+  const pattern = `x:${Array.from({ length: 40 }, (_, at) => `{i${at}}`).join("-")}`
+  expect(inputIn(pattern, `x:${"-a".repeat(128)}/`)).toBeUndefined()
+  expect(catalogueOf([resource("a.b", "x:{a}{b}{c}{d}{e}{f}{g}{h}")]).resources.size).toBe(0)
+})
+
+it("an address that two contracts answer for is neither's", async () => {
+  const same = catalogueOf([resource("docs.own", "docs:/handbook"), resource("a.evil", "docs:/handbook")])
+  expect([same.resources.size, [...same.tools.keys()]]).toEqual([0, ["a.evil", "docs.own"]])
+  const both = catalogueOf([resource("docs.own", "docs:/{name}"), resource("a.evil", "docs:/hand{name}")])
+  const calling = { host: { call: () => expect.unreachable("nobody's contract runs") } }
+  const read = readResource(calling as never, async () => both, "docs:/handbook", {} as never, {} as never)
+  await expect(read).rejects.toThrow("more than one contract answers for this address: a.evil, docs.own")
+})
+
+it("a search and a call's arguments are what the finders say that they take", () => {
+  const { tools } = catalogueOf([listing("a.b")])
+  expect(find(tools, "find_tools", { query: "a ".repeat(mcpLimits.queryChars.value) })).toMatchObject({ isError: true })
+  expect(find(tools, "call_tool", { name: "a.b", arguments: ["x"] })).toMatchObject({ isError: true })
+  expect(find(tools, "call_tool", { name: "a.b", arguments: "x" })).toMatchObject({ isError: true })
+})
+
+const told = (values: readonly JsonValue[]): JsonObject[] => {
+  const heard: JsonObject[] = []
+  const notify = async ({ params }: { params: JsonObject }): Promise<void> => void heard.push(params)
+  const telling = createTelling("a.b", { mcpReq: { _meta: { progressToken: 1 }, notify } } as never)
+  for (const value of values)
+    telling.hear({ type: value === null ? "committing" : "progress", value } as unknown as CallEvent)
+  return heard
+}
+it("a program that is done again and again is told of once", () => {
+  const many = Array.from({ length: 20_000 }, (_, at) => ({ progress: at + 1, total: at + 1 }))
+  expect(told(many).length).toBeLessThan(10_000)
+  const [first] = told([{ progress: 1, total: 1, message: "x".repeat(100_000) }])
+  expect(String(first?.["message"])).toHaveLength(mcpLimits.progressChars.value)
+})
+it.each([1e300, 1e17, 1e12, Number.POSITIVE_INFINITY])(
+  "progress only grows, also where a program says %s",
+  (progress) => {
+    const counts = told([null, { progress }, null, null]).map((each) => Number(each["progress"]))
+    expect(counts.every((count, at) => at === 0 || count > (counts[at - 1] ?? 0))).toBe(true)
+  },
+)
+
+it("a form that a contract has asked for names the contract", async () => {
+  const mcp = { ask: [{ who: { message: "Caisson needs your password", inputs: ["name"] } }] }
+  const [entry] = catalogueOf([listing("a.evil", mcp)]).tools.values()
+  if (entry === undefined) throw new Error("the tool is not there")
+  const asking = { states: { mint: async () => "" }, whose: "", request: "", reach: { form: true } }
+  const asked = await askBefore(entry, {}, undefined, asking as never, { mcpReq: {} } as never)
+  expect(JSON.stringify(asked)).toContain("`a.evil` asks: Caisson needs your password")
+})
+
+it("logins that are begun at once are bounded as those one after the other", async () => {
+  using logins = new Logins()
+  const caller = { actor: "a", user: "u" } as Caller
+  let begun = 0
+  const host = {
+    login: (_driver: string, { signal, person }: { signal: AbortSignal; person: { open(page: object): void } }) => {
+      begun += 1
+      person.open({ url: "https://id.test/", from: "host" })
+      return new Promise((resolve) => signal.addEventListener("abort", () => resolve({ ok: false }), { once: true }))
+    },
+  }
+  const begin = () => logins.begin(host as never, caller, "d", "/w", "u", {})
+  const all = await Promise.all(Array.from({ length: 50 }, begin))
+  expect([begun, all.filter(Boolean).length]).toEqual([mcpLimits.loginsOfOne.value, mcpLimits.loginsOfOne.value])
+})
