@@ -141,6 +141,23 @@ metadata:
     expect((await run(["sender", "--manifests", folder, "--outside"])).stdout).toContain('"passed":1')
   })
 
+  test("what changes things elsewhere is not called unasked to make an example ready, recording or not", async () => {
+    const sender = author("courier", plain)
+    const tool = join(sender, "TOOL.md")
+    writeFileSync(tool, readFileSync(tool, "utf8").replace("mutates: [", "mutates: [external:mail, "))
+    const step = `before: [{ tool: courier.note, input: ${input} }]`
+    const folder = author(
+      "readied",
+      `metadata: { conform: [{ name: x, input: ${input}, ${files}, ${step}, replay: none.jsonl }] }`,
+    )
+    writeFileSync(join(folder, "none.jsonl"), '{"caisson_recording":1,"exchanges":0}\n')
+    const { code, stdout } = await run(["readied", "--manifests", folder, "--manifests", sender])
+    expect({ code, stdout }).toMatchObject({
+      code: 2,
+      stdout: expect.stringContaining("courier.note changes things elsewhere"),
+    })
+  })
+
   test("a case with a recording runs twice, and fails where chance makes another write set", async () => {
     const folder = author(
       "chancy",

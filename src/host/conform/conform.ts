@@ -38,17 +38,28 @@ const toolsById = (tools: readonly ToolListing[]): ReadonlyMap<string, ToolListi
     [...tools].sort((a, b) => a.contract.major - b.contract.major).map((listing) => [listing.contract.id, listing]),
   )
 
+const mutatesElsewhere = ({ contract }: ToolListing): readonly string[] =>
+  contract.mutates.filter(({ class: cls }) => cls !== "workspace").map(({ text }) => text)
+
+/** All majors of a name that says none: whichever is called. */
+const toolNamed = (tools: readonly ToolListing[], name: string): readonly ToolListing[] =>
+  tools.filter(({ contract }) => isNamed([name], contract.id, contract.major))
+
 const caseOf = (
   host: Host,
   served: Served,
   gathered: Gathered,
-  tools: ReadonlyMap<string, ToolListing>,
+  { byId: tools, all }: { readonly byId: ReadonlyMap<string, ToolListing>; readonly all: readonly ToolListing[] },
   options: ConformOptions,
 ): ConformCase => {
   const { driver, blocked } = served
   const listing = gathered.tool === undefined ? undefined : tools.get(gathered.tool)
   const tool = listing === undefined ? (gathered.tool ?? "") : `${listing.contract.id}@${listing.contract.major}`
-  const elsewhere = listing?.contract.mutates.filter(({ class: cls }) => cls !== "workspace") ?? []
+  const elsewhere = listing === undefined ? [] : mutatesElsewhere(listing)
+  // What makes it ready is a call of any tool there is, and no recording answers it.
+  const readiedElsewhere = gathered.before.find(({ tool: name }) =>
+    toolNamed(all, name).some((step) => mutatesElsewhere(step).length > 0),
+  )
   const { name, file, input, expected } = gathered
   const line = lineOf(file, name)
   const settled = (outcome: "failed" | "skipped", why: string): ConformResult => ({ outcome, why: [why], ms: 0 })
@@ -59,7 +70,12 @@ const caseOf = (
     if (elsewhere.length > 0 && options.outside !== true && gathered.replay === undefined)
       return settled(
         "skipped",
-        `its contract changes ${elsewhere.map(({ text }) => text).join(", ")}: it runs with \`--outside\`, or from a recording`,
+        `its contract changes ${elsewhere.join(", ")}: it runs with \`--outside\`, or from a recording`,
+      )
+    if (readiedElsewhere !== undefined && options.outside !== true)
+      return settled(
+        "skipped",
+        `before it, ${readiedElsewhere.tool} changes things elsewhere: it runs with \`--outside\``,
       )
     if (blocked !== undefined) return blockedResult(blocked)
     const runnable: Runnable = { ...gathered, tool, driver }
@@ -82,7 +98,7 @@ export const planConform = async (host: Host, options: ConformOptions = {}): Pro
       isNamed(wantedDrivers, contract.id, contract.major) ||
       chosenTools.some((each) => each.drivers.includes(`${contract.id}@${contract.major}`)),
   )
-  const byId = toolsById(tools)
+  const registered = { byId: toolsById(tools), all: tools }
   const cases: ConformCase[] = []
   const without: ConformPlan["without"][number][] = []
   for (const { contract, availability } of chosen) {
@@ -99,7 +115,7 @@ export const planConform = async (host: Host, options: ConformOptions = {}): Pro
     const gathered = [...asked.flatMap((each) => casesOfTool(each.contract)), ...own]
     if (gathered.every(({ skip }) => skip !== undefined))
       without.push({ driver, file: contract.source.file, tools: asked.map((each) => each.contract.source.file) })
-    cases.push(...gathered.map((each) => caseOf(host, base, each, byId, options)))
+    cases.push(...gathered.map((each) => caseOf(host, base, each, registered, options)))
   }
   if (cases.length > mostCases) throw new RangeError(`${cases.length} cases; at most ${mostCases} are run at once`)
   return { cases, without, unknown: unknownIn({ drivers, tools }, wantedDrivers, wantedTools) }

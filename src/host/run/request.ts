@@ -95,7 +95,12 @@ const globIn =
   (flag: "write" | "read", workspace: string) =>
   (text: string): Read<string> => {
     const made = canonicalGlob(fromWorkspace(text, workspace))
-    if (!made.ok) return refuse(flag, `--${flag} ${shown(text)}: ${made.message}`, made.fix)
+    if (!made.ok)
+      return refuse(
+        flag,
+        `--${flag} ${shown(text)}: ${made.message}`,
+        `write a path relative to --workspace, as in \`--${flag} 'notes/**'\``,
+      )
     const place = placeOf(made.glob)
     if (place.where === "workspace") return { ok: true, value: place.glob === "/" ? "**" : place.glob }
     return refuse(
