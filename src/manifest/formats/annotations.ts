@@ -11,7 +11,7 @@ interface DatabaseAnnotation {
   /** `host:port` */
   readonly address: string
   readonly name: string
-  /** with `$1`, `$2`, …: bound, never put into the text */
+  /** with `$1`, `$2`, … (MySQL: `?`): bound, never put into the text */
   readonly statement?: string
   /** fields of the input, in the order of the numbers */
   readonly bind?: readonly string[]

@@ -1,7 +1,7 @@
 /** Kind builtin (AIP-30): a function of the host itself. It has no install, auth or network of its own. */
 import type { Report } from "../values/diagnostics.ts"
 import { object, objects, optionalObject, optionalText } from "../values/fields.ts"
-import { type DatabaseCall, POSTGRESQL, readDatabase } from "./database.ts"
+import { type DatabaseCall, DATABASE_HOSTS, readDatabase } from "./database.ts"
 import type { CliSandbox } from "./cli.ts"
 import { readSandbox } from "./cli-sandbox.ts"
 import type { JsonObject } from "../base-types.ts"
@@ -37,12 +37,13 @@ export function readBuiltinCall(block: JsonObject, path: string, tool: string, r
   const hostId = optionalText(block, "host_id") ?? tool
   const database = optionalObject(block, "database")
   if (database === undefined) return { hostId }
-  if (hostId !== POSTGRESQL)
+  const engine = hostId === DATABASE_HOSTS.mysql ? "mysql" : "postgresql"
+  if (hostId !== DATABASE_HOSTS[engine])
     report.error(
       "database",
       `${path}.host_id`,
       "no function of the host asks such a database",
-      `write \`host_id: ${POSTGRESQL}\``,
+      `write \`host_id: ${DATABASE_HOSTS.postgresql}\` or \`${DATABASE_HOSTS.mysql}\``,
     )
-  return { hostId, database: readDatabase(database, `${path}.database`, report) }
+  return { hostId, database: readDatabase(engine, database, `${path}.database`, report) }
 }

@@ -4,12 +4,14 @@
  * Guarantees: the text of the statement is the author's and nothing of a call is put into it; what is bound are fields of
  * the contract's input. Or the statement is an input of its own: then there is no other, and it only reads.
  */
+import { mysqlPlaces } from "../sql/mysql-words.ts"
 import { joinPath, shown } from "../values/diagnostics.ts"
 import type { Report } from "../values/diagnostics.ts"
 import { defined, optionalText, text, texts } from "../values/fields.ts"
 import type { JsonObject } from "../base-types.ts"
 
 export interface DatabaseCall {
+  readonly engine: "postgresql" | "mysql"
   readonly host: string
   readonly port: number
   readonly name: string
@@ -20,9 +22,21 @@ export interface DatabaseCall {
   readonly tls: boolean
 }
 
-export const POSTGRESQL = "caisson.postgresql"
+/** The host's functions, by the database that they ask. MariaDB speaks MySQL's protocol. */
+export const DATABASE_HOSTS = { postgresql: "caisson.postgresql", mysql: "caisson.mysql" } as const
 
-export function readDatabase(block: JsonObject, path: string, report: Report): DatabaseCall {
+/** How many values the statement asks for, and how they are written. */
+const places = (engine: DatabaseCall["engine"], statement: string): readonly [count: number, written: string] =>
+  engine === "mysql"
+    ? [mysqlPlaces(statement), "each `?`"]
+    : [Math.max(0, ...[...statement.matchAll(/\$(\d{1,3})/g)].map(([, n]) => Number(n))), "each of `$1`, `$2`, …"]
+
+export function readDatabase(
+  engine: DatabaseCall["engine"],
+  block: JsonObject,
+  path: string,
+  report: Report,
+): DatabaseCall {
   const refuse = (key: string, message: string, fix: string): void =>
     report.error("database", joinPath(path, key), message, fix)
   const [host = "", port = ""] = text(block, "address").split(":")
@@ -38,12 +52,12 @@ export function readDatabase(block: JsonObject, path: string, report: Report): D
       "write either `statement` or `sql_input`",
     )
   const bind = texts(block, "bind")
-  const highest = Math.max(0, ...[...(statement ?? "").matchAll(/\$(\d{1,3})/g)].map(([, n]) => Number(n)))
-  if (statement !== undefined && highest !== bind.length)
+  const [wanted, written] = places(engine, statement ?? "")
+  if (statement !== undefined && wanted !== bind.length)
     refuse(
       "bind",
-      `the statement names ${highest} values, and ${bind.length} are bound: ${shown(bind.join(", "), 100)}`,
-      "name a field of the input for each of `$1`, `$2`, …, in their order",
+      `the statement names ${wanted} values, and ${bind.length} are bound: ${shown(bind.join(", "), 100)}`,
+      `name a field of the input for ${written}, in their order`,
     )
   const tls = block["tls"] !== false
   if (!tls)
@@ -53,5 +67,5 @@ export function readDatabase(block: JsonObject, path: string, report: Report): D
       "the password and the rows travel in the clear",
       "remove `tls: false`",
     )
-  return defined({ host, port: Number(port), name: text(block, "name"), statement, bind, sqlInput, tls })
+  return defined({ engine, host, port: Number(port), name: text(block, "name"), statement, bind, sqlInput, tls })
 }

@@ -21,7 +21,8 @@ import type {
   Surroundings,
 } from "../kind.ts"
 import { HUMAN } from "../../../manifest/kinds/builtin.ts"
-import { askDatabase } from "../database/ask.ts"
+import { askMysql } from "../database/mysql-ask.ts"
+import { askPostgres } from "../database/postgres-ask.ts"
 import { serviceNeeds } from "../service-needs.ts"
 import { unreadablePattern } from "../unreadable-pattern.ts"
 import { editFile, readFile, writeFile } from "./files.ts"
@@ -110,8 +111,8 @@ const nobody: Failure = {
 const databaseOf = ({ binding }: KindCall): DatabaseCall | undefined => binding.implementation.builtin?.database
 
 /** The database as it is shown; the statement is the author's, and long. */
-const shownDatabase = ({ host, port, name }: DatabaseCall): readonly string[] => [
-  "postgresql",
+const shownDatabase = ({ engine, host, port, name }: DatabaseCall): readonly string[] => [
+  engine,
   `${host}:${port}/${name}`,
 ]
 
@@ -120,7 +121,11 @@ const command = (call: KindCall): Answer<KindCommand> => {
   if (database !== undefined)
     return {
       ok: true,
-      value: { run: "hosted", shown: shownDatabase(database), act: (desk) => askDatabase(call, database, desk) },
+      value: {
+        run: "hosted",
+        shown: shownDatabase(database),
+        act: (desk) => (database.engine === "mysql" ? askMysql : askPostgres)(call, database, desk),
+      },
     }
   if (asksPerson(call.binding))
     return {

@@ -4,5 +4,9 @@
 export const wireFactor = 2
 /** rows of an answer; a statement that has more is refused */
 export const maxRows = 10_000
+/** seconds that MySQL or MariaDB works on a statement whose call is gone: it does not look for its client meanwhile */
+export const mysqlStatementSeconds = 600
+/** characters of a statement that a caller writes to MySQL or MariaDB, which is read word by word */
+export const statementChars = 65_536
 /** characters of a database's own words about a failure */
 export const wordChars = 300

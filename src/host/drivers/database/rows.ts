@@ -22,6 +22,15 @@ export const valueOf = (type: number, text: string | null): JsonValue => {
   return JSONS.has(type) ? (JSON.parse(text) as JsonValue) : text
 }
 
+/** As the client gives it: exact decimals, times and far whole numbers are texts already; bytes become base64. */
+export const mysqlValue = (value: unknown): JsonValue => {
+  if (value === null || value === undefined) return null
+  if (Buffer.isBuffer(value)) return value.toString("base64")
+  if (typeof value === "number") return Number.isFinite(value) ? value : String(value)
+  if (typeof value === "string" || typeof value === "boolean") return value
+  return typeof value === "object" ? (JSON.parse(JSON.stringify(value)) as JsonValue) : String(value as bigint)
+}
+
 export const shaped = (rows: readonly JsonObject[], outputs: JsonSchema): JsonValue => {
   if (outputs["type"] === "array") return rows
   const { properties } = outputs

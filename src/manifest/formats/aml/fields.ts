@@ -43,7 +43,10 @@ export const amlFields: readonly FieldRow[] = [
   row("transport.queue_url", "checked; `metadata.origin.transport`"),
   row("transport.message_format", "checked; `metadata.origin.transport`"),
   row("transport.response_queue_url", "checked; `metadata.origin.transport`"),
-  row("transport.engine", "the host's function: `postgresql`; others are registered as unavailable"),
+  row(
+    "transport.engine",
+    "the host's function: `postgresql`, `mysql` (MariaDB too); others are registered as unavailable",
+  ),
   row("transport.query_method", "`parameterised-sql`; `orm` is unavailable, because there is no statement in it"),
   row(
     "transport.credentials.scheme",

@@ -7,6 +7,7 @@
 import type { JsonObject } from "../../base-types.ts"
 import { joinPath, shown } from "../../values/diagnostics.ts"
 import type { Report } from "../../values/diagnostics.ts"
+import { DATABASE_HOSTS } from "../../kinds/database.ts"
 import { isObject, object, optionalText, text } from "../../values/fields.ts"
 import type { Annotation } from "../annotations.ts"
 import type { Credentials } from "./credentials.ts"
@@ -182,7 +183,7 @@ const database = (
   among(block, "query_method", ["parameterised-sql", "orm"], true, report)
   const engine = text(block, "engine")
   const said = annotation?.database
-  if (engine !== "postgresql")
+  if (engine !== "postgresql" && engine !== "mysql")
     return { hosts: [], driver: unavailable(`this host speaks no ${shown(engine, 20)}; ${HOOK}`) }
   if (text(block, "query_method") === "orm")
     return { hosts: [], driver: unavailable(`\`orm\` names a query of a program that is not in the file; ${HOOK}`) }
@@ -208,7 +209,7 @@ const database = (
         network: { egress: [`tcp://${said.address}`] },
         ...authOf(credentials),
       },
-      call: { builtin: { host_id: "caisson.postgresql", database: said as unknown as JsonObject } },
+      call: { builtin: { host_id: DATABASE_HOSTS[engine], database: said as unknown as JsonObject } },
     },
   }
 }

@@ -7,10 +7,11 @@
 import type { Duplex } from "node:stream"
 import type * as Pg from "pg"
 import { onDemand } from "../../../manifest/schema/on-demand.ts"
-import type { DatabaseCall, JsonValue } from "../../../manifest/types.ts"
+import type { DatabaseCall } from "../../../manifest/types.ts"
 import type { Failure } from "../../failure.ts"
 import { notDialled } from "../http/exchange.ts"
 import type { Answer, Desk } from "../kind.ts"
+import type { Account } from "./account.ts"
 import { wireFactor } from "./limits.ts"
 
 const pg = onDemand<typeof Pg>("pg")
@@ -19,25 +20,6 @@ export interface Session extends AsyncDisposable {
   readonly client: Pg.Client
   /** more came than may be kept */
   readonly isTooMuch: () => boolean
-}
-
-interface Account {
-  readonly user: string
-  readonly password: string
-}
-
-/** A service account is a JSON object in the vault. */
-export const accountOf = (secret: string): Account | undefined => {
-  let value: JsonValue
-  try {
-    value = JSON.parse(secret) as JsonValue
-  } catch {
-    return undefined
-  }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined
-  const { user, username, password } = value as Readonly<Record<string, JsonValue>>
-  const name = user ?? username
-  return typeof name === "string" && typeof password === "string" ? { user: name, password } : undefined
 }
 
 /** What pg asks of a socket and a stream does not have; it stands already. */

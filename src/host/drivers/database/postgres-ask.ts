@@ -1,5 +1,5 @@
 /**
- * One statement, in a transaction of its own.
+ * One statement to PostgreSQL, in a transaction of its own.
  *
  * Guarantees: what is bound is never part of the text, and more than one statement is refused by the protocol itself. The
  * transaction only reads unless the contract changes something; a statement that an input carries always only reads,
@@ -12,9 +12,10 @@ import { shown } from "../../../manifest/values/diagnostics.ts"
 import type { DatabaseCall, JsonObject, JsonValue } from "../../../manifest/types.ts"
 import type { Failure, Success } from "../../failure.ts"
 import type { Desk, KindCall } from "../kind.ts"
+import { accountFor, noStatement, refusal, tooManyRows, tooMuch } from "./answers.ts"
 import { maxRows, wordChars } from "./limits.ts"
 import { shaped, valueOf } from "./rows.ts"
-import { accountOf, openSession, type Session } from "./session.ts"
+import { openSession, type Session } from "./postgres-session.ts"
 
 const bound = (value: JsonValue | undefined): string | null => {
   if (value === undefined || value === null) return null
@@ -33,15 +34,6 @@ const fields = (result: Pg.QueryArrayResult<(string | null)[]>): readonly JsonOb
 
 const raw = { getTypeParser: () => (text: string) => text } as never
 
-const refusal = (message: string, hint: string): Failure => ({
-  ok: false,
-  code: "policy_violation",
-  message,
-  hint,
-  undone: true,
-  details: {},
-})
-
 const stateOf = (error: unknown): string | undefined => {
   const code: unknown =
     typeof error === "object" && error !== null && "severity" in error && "code" in error ? error.code : undefined
@@ -49,14 +41,7 @@ const stateOf = (error: unknown): string | undefined => {
 }
 
 const failed = (error: unknown, { isTooMuch }: Session, isSent: boolean): Failure => {
-  if (isTooMuch())
-    return {
-      ok: false,
-      code: "limit_exceeded",
-      message: "the database answered with more than may be kept",
-      hint: "ask for fewer rows",
-      details: { limit: "output" },
-    }
+  if (isTooMuch()) return tooMuch
   const state = stateOf(error)
   if (state === "25006")
     return refusal(
@@ -92,34 +77,18 @@ const questionOf = (database: DatabaseCall, input: JsonObject): Question | Failu
   if (statement !== undefined)
     return { text: statement, values: bind.map((field) => bound(input[field])), isForeign: false }
   const sql = input[sqlInput ?? ""]
-  if (typeof sql !== "string" || sql.trim() === "")
-    return {
-      ok: false,
-      code: "input_invalid",
-      message: `\`${sqlInput}\` is no statement`,
-      details: { field: sqlInput ?? "" },
-    }
+  if (typeof sql !== "string" || sql.trim() === "") return noStatement(sqlInput ?? "")
   // On lines of its own, so that no comment of it hides what closes it.
   return { text: `SELECT * FROM (\n${sql}\n) AS asked LIMIT ${maxRows + 1}`, values: [], isForeign: true }
 }
 
-export const askDatabase = async (call: KindCall, database: DatabaseCall, desk: Desk): Promise<Success | Failure> => {
-  const { driver, tool, input } = call
+export const askPostgres = async (call: KindCall, database: DatabaseCall, desk: Desk): Promise<Success | Failure> => {
+  const { tool, input } = call
   const question = questionOf(database, input)
   if ("ok" in question) return question
-  const [variable] = driver.contract.auth?.state.env ?? []
-  const secret = variable === undefined ? undefined : await desk.secret(variable, database.host)
-  const account = secret === undefined ? undefined : accountOf(secret)
-  if (account === undefined)
-    return {
-      ok: false,
-      code: "auth_required",
-      message: `${driver.key} needs an account of the database: a secret with \`user\` and \`password\``,
-      hint: 'set it as JSON: `{"user": "reader", "password": "…"}`',
-      undone: true,
-      details: { driver: driver.key, env: variable === undefined ? [] : [variable] },
-    }
-  const opened = await openSession(desk, database, account)
+  const account = await accountFor(call, database, desk)
+  if (!account.ok) return account
+  const opened = await openSession(desk, database, account.value)
   if (!opened.ok) return opened.code === "egress_denied" ? { ...opened, undone: true } : opened
   await using session = opened.value
   const { client } = session
@@ -142,15 +111,7 @@ export const askDatabase = async (call: KindCall, database: DatabaseCall, desk: 
       types: raw,
       queryMode: "extended",
     } as Pg.QueryArrayConfig)
-    if (result.rows.length > maxRows)
-      return {
-        ok: false,
-        code: "limit_exceeded",
-        message: `the statement has more than ${maxRows} rows`,
-        hint: "ask for fewer rows",
-        undone: true,
-        details: { limit: "rows" },
-      }
+    if (result.rows.length > maxRows) return tooManyRows(true)
     const value = shaped(fields(result), tool.outputs)
     await client.query(isWriting ? "COMMIT" : "ROLLBACK")
     desk.note({ rows: result.rows.length, transaction: isWriting ? "read write" : "read only" })
