@@ -202,6 +202,27 @@ describe("a hostile command", () => {
     }
   })
 
+  it("has what it tried without opening a file named too", async () => {
+    const script = [
+      "import os, socket",
+      "def tried(ask):",
+      "  try: ask()",
+      "  except OSError: pass",
+      "tried(lambda: os.mkfifo('/etc/fifo'))",
+      "tried(lambda: os.utime('/etc/hosts', (0, 0)))",
+      "tried(lambda: os.chown('/etc/group', 0, 0))",
+      "tried(lambda: os.setxattr('/etc/hostname', 'user.x', b'1'))",
+      "tried(lambda: socket.socket(socket.AF_UNIX).connect('/var/run/docker.sock'))",
+      "tried(lambda: socket.socket(socket.AF_INET).connect(('127.0.0.1', 9)))",
+      "tried(lambda: socket.socket(socket.AF_UNIX).connect('\\0abstract'))",
+    ].join("\n")
+    const { denied } = await run(["python3", "-c", script])
+    const named = denied.map(({ layer, reason, target }) => `${layer} ${reason} ${target}`)
+    for (const path of ["/etc/fifo", "/etc/hosts", "/etc/group", "/etc/hostname"])
+      expect(named).toContain(`fs read_only ${path}`)
+    expect(named).toContain("fs not_shown /var/run/docker.sock")
+  })
+
   it("is named no denied file where nothing is observed", async () => {
     const envelope = await sh("cat /etc/shadow", { exec: ["cat"], observe: false })
     expect(envelope.access).toBeUndefined()

@@ -11,6 +11,8 @@ const flagFor = ({ layer, reason, target }: ReportedDenial): string | undefined 
     return `if it may reach that host, run it again with --allow ${quoted(target)}`
   if (layer === "exec" && reason === "not_listed")
     return `if it may start that program, run it again with --exec ${quoted(target.split("/").at(-1) ?? target)}`
+  if (layer === "fs" && reason === "hidden")
+    return `if it may see that, run it again with --read ${quoted(globOf(target))}`
   if (layer === "limit" && reason === "wall") return "let it do less, or give it longer: --timeout SECONDS"
   return undefined
 }

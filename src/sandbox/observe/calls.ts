@@ -6,7 +6,7 @@
  */
 import { assemble, type Instruction, jump, statement } from "../../linux/classic-bpf.ts"
 
-export type Op = "open" | "create" | "open2" | "exec" | "look" | "change"
+export type Op = "open" | "create" | "open2" | "exec" | "look" | "change" | "connect"
 interface PathArgument {
   /** argument with the folder's descriptor; absent: the working folder */
   readonly dir?: number
@@ -70,6 +70,21 @@ const table: readonly (readonly [x64: number | null, arm64: number | null, PathC
   [90, null, one("change", 0)],
   [268, 53, below("change", 0)],
   [452, 452, below("change", 0)],
+  [133, null, one("change", 0)],
+  [259, 33, below("change", 0)],
+  [92, null, one("change", 0)],
+  [94, null, one("change", 0)],
+  [260, 54, below("change", 0, { emptyAt: 4 })],
+  [132, null, one("change", 0)],
+  [235, null, one("change", 0)],
+  [261, null, below("change", 0)],
+  [280, 88, below("change", 0)],
+  [188, 5, one("change", 0)],
+  [189, 6, one("change", 0)],
+  [197, 14, one("change", 0)],
+  [198, 15, one("change", 0)],
+  // A socket of this machine has a path, in its address.
+  [42, 203, one("connect", 1)],
 ]
 
 type Architecture = "x64" | "arm64"

@@ -130,6 +130,17 @@ export const readText = (pid: number, address: bigint): string | undefined => {
   }
   return undefined
 }
+const AF_UNIX = 1
+const SOCKET_ADDRESS = 110
+/** The path of a socket's address; undefined where it has none. */
+export const readSocketPath = (pid: number, address: bigint): string | undefined => {
+  const part = readMemory(pid, address, bytes.subarray(0, 2))
+  if (part.length < 2 || part.readUInt16LE(0) !== AF_UNIX) return undefined
+  const whole = readMemory(pid, address, bytes.subarray(0, Math.min(SOCKET_ADDRESS, Number(PAGE - (address % PAGE)))))
+  const path = whole.subarray(2)
+  const end = path.indexOf(0)
+  return path.subarray(0, end < 0 ? path.length : end).toString("utf8")
+}
 export const readWord = (pid: number, address: bigint): bigint | undefined => {
   const part = readMemory(pid, address, bytes.subarray(0, 8))
   return part.length === 8 ? part.readBigUInt64LE(0) : undefined

@@ -7,7 +7,7 @@
 import { closeSync, openSync } from "node:fs"
 import { parentPort } from "node:worker_threads"
 import { type PathCall, pathCalls } from "./calls.ts"
-import { Listener, type Question, readText, readWord, statInRoot } from "./listener.ts"
+import { Listener, type Question, readSocketPath, readText, readWord, statInRoot } from "./listener.ts"
 import type { Observed } from "./observed.ts"
 import { Recorder, startOf } from "./recorder.ts"
 
@@ -42,7 +42,8 @@ interface Asked {
 const readAsked = (call: PathCall, question: Question): Asked => {
   const paths: string[] = []
   for (const { dir, path: at } of call.at) {
-    const text = readText(question.pid, question.argument(at))
+    const read = call.op === "connect" ? readSocketPath : readText
+    const text = read(question.pid, question.argument(at))
     if (text === undefined || text === "") continue
     const start = text.startsWith("/")
       ? ""
