@@ -146,7 +146,7 @@ const rowsOf = (at: { schema: Schema; file: string }, above: string, skip: Reado
 
   function below(place: Placed, path: string): readonly Row[] {
     const { schema: inner } = place
-    if (inner.type === "array" && inner.items !== undefined) {
+    if (inner.items !== undefined) {
       const item = resolved({ schema: inner.items, file: place.file })
       return rowsOf({ schema: item.schema, file: item.file }, `${path}[]`, skip)
     }

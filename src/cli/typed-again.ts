@@ -16,6 +16,7 @@ export const takingManifests = [
     "install",
     "learn",
     "conform",
+    "questions",
     "review",
     "prune",
     "serve",

@@ -11,7 +11,12 @@ import { withAllBelow } from "./tree.ts"
 const roff = (text: string): string =>
   text
     .replaceAll("\\", "\\e")
+    .replaceAll("…", "...")
     .replaceAll("-", "\\-")
+    .replaceAll(
+      /[^\x00-\x7f]/gu,
+      (sign) => `\\[u${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}]`,
+    )
     .split("\n")
     .map((line) => (/^[.']/.test(line) ? `\\&${line}` : line))
     .join("\n")

@@ -77,7 +77,7 @@ export const createPlayer = (recorded: readonly TapeExchange[], secrets: readonl
       const said = miss(asked)
       fault(said)
       response.writeHead(502, "Not recorded", { "content-type": "text/plain; charset=utf-8" })
-      response.end(`caisson replay: ${said}\n`)
+      response.end(`caisson: replay: ${said}\n`)
       return
     }
     const bare = method === "HEAD" || exchange.status === 204 || exchange.status === 304

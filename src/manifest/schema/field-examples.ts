@@ -103,13 +103,15 @@ export interface FieldShape {
   readonly type?: unknown
   readonly const?: unknown
   readonly enum?: readonly unknown[]
+  readonly examples?: readonly unknown[]
   readonly required?: readonly string[]
   readonly properties?: Readonly<Record<string, FieldShape>>
 }
 
 /** `key: value` as the schema of the field alone gives it: one of few words, what a block needs, a number. */
-const ofShape = (key: string, { type, const: only, enum: words, required, properties = {} }: FieldShape): string => {
-  const [choice] = only === undefined ? (words ?? []) : [only]
+const ofShape = (key: string, shape: FieldShape): string => {
+  const { type, const: only, enum: words, examples: own, required, properties = {} } = shape
+  const [choice] = only === undefined ? (words ?? own ?? []) : [only]
   if (typeof choice === "string") return `${key}: ${choice}`
   const inside = (required ?? []).map((name) =>
     properties[name] === undefined ? "" : exampleOf(name, properties[name]),
