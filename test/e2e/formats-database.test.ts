@@ -24,6 +24,10 @@ describeNeeding("AML over PostgreSQL", noPostgres, () => {
        INSERT INTO parts VALUES ('bolt', 7, 1.50), ('nut', 0, 0.25);
        CREATE ROLE reader LOGIN PASSWORD '${READER}';
        GRANT SELECT, INSERT ON parts TO reader;
+       CREATE ROLE chief SUPERUSER;
+       CREATE ROLE deputy LOGIN NOINHERIT PASSWORD '${READER}' IN ROLE chief;
+       CREATE ROLE copyist LOGIN REPLICATION PASSWORD '${READER}';
+       GRANT SELECT ON parts TO deputy, copyist;
        CREATE FUNCTION sneak() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN INSERT INTO parts VALUES ('sneaked', 1); RETURN 1; END $$;`,
       name,
     )
@@ -128,6 +132,32 @@ describeNeeding("AML over PostgreSQL", noPostgres, () => {
       await asReader()
       expect(code(await world.call("stock-free", { part: "SELECT 1 AS one" }))).toBe("ok")
     })
+    it.each([
+      [
+        "deputy",
+        "SELECT set_config('role', 'chief', true) AS who, query_to_xml('SELECT pg_read_file(''PG_VERSION'')', true, true, '') AS file",
+      ],
+      ["copyist", "SELECT pg_create_physical_replication_slot('hostile', true)"],
+    ])("nor as one that may become who may, or keep what no transaction undoes: %s", async (user, part) => {
+      await account(user, READER)
+      const end = await world.call("stock-free", { part })
+      expect(end).toMatchObject({ ok: false, error: { code: "policy_violation" } })
+      expect(await server.ask("SELECT slot_name FROM pg_replication_slots")).toEqual([])
+      await asReader()
+    })
+    it("does not go on in the database once its call is over", async () => {
+      const asked = async (): Promise<number> =>
+        (await server.ask("SELECT 1 FROM pg_stat_activity WHERE usename = 'reader' AND state = 'active'")).length
+      const cancel = new AbortController()
+      const part = "SELECT count(*) FROM generate_series(1, 1000000000000)"
+      const going = world.call("stock-free", { part }, { signal: cancel.signal })
+      await expect.poll(asked, { timeout: 60_000, interval: 200 }).toBe(1)
+      cancel.abort()
+      expect(code(await going)).toBe("cancelled")
+      await expect.poll(asked, { timeout: 60_000, interval: 500 }).toBe(0)
+      const most = await world.call("stock-free", { part: "SELECT current_setting('statement_timeout') AS most" })
+      expect(most).toMatchObject({ ok: true, value: [{ most: expect.stringMatching(/^[1-9]/) as string }] })
+    }, 150_000)
   })
 
   it("a wrong password is a login that is not taken, and is told nowhere", async () => {

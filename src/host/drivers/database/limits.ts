@@ -10,3 +10,7 @@ export const mysqlStatementSeconds = 600
 export const statementChars = 65_536
 /** characters of a database's own words about a failure */
 export const wordChars = 300
+/** a server that can look for itself ends what it does for nobody any more within this time */
+export const goneMs = 1_000
+/** the longest that a server can be told to take for a statement */
+export const mostStatementMs = 2_147_483_647

@@ -3,7 +3,8 @@
  *
  * Guarantees: what is bound is never part of the text, and more than one statement is refused by the protocol itself. The
  * transaction only reads unless the contract changes something; a statement that an input carries always only reads,
- * stands where nothing but a query can stand, and is asked as nobody who may run programs or touch files there.
+ * stands where nothing but a query can stand, and is asked as nobody who may run programs or touch files there, or become
+ * somebody who may. It does not go on in the database for longer than its call may take.
  * It is kept with COMMIT where all went well, and else rolled back. Does not: know what functions of the database do that
  * its own rules for a read-only transaction let through.
  */
@@ -13,7 +14,7 @@ import type { DatabaseCall, JsonObject, JsonValue } from "../../../manifest/type
 import type { Failure, Success } from "../../failure.ts"
 import type { Desk, KindCall } from "../kind.ts"
 import { accountFor, noStatement, refusal, tooManyRows, tooMuch } from "./answers.ts"
-import { maxRows, wordChars } from "./limits.ts"
+import { goneMs, maxRows, wordChars } from "./limits.ts"
 import { shaped, valueOf } from "./rows.ts"
 import { openSession, type Session } from "./postgres-session.ts"
 
@@ -22,10 +23,14 @@ const bound = (value: JsonValue | undefined): string | null => {
   return typeof value === "object" ? JSON.stringify(value) : String(value)
 }
 
-/** Whoever holds one of these reaches beyond the database's own rules. */
-const MIGHTY = `SELECT rolsuper OR EXISTS (SELECT FROM pg_roles r WHERE r.rolname IN ('pg_execute_server_program',
-  'pg_read_server_files', 'pg_write_server_files') AND pg_has_role(current_user, r.oid, 'MEMBER')) AS mighty
-  FROM pg_roles WHERE rolname = current_user`
+/**
+ * Whoever is one of these, or may become one by a word in a query, reaches beyond the database's own rules: a member of a
+ * role can take it, a slot of replication outlives every transaction. Asks the server besides to end what nobody waits for.
+ */
+const MIGHTY = `SELECT EXISTS (SELECT FROM pg_roles r WHERE pg_has_role(session_user, r.oid, 'MEMBER')
+  AND (r.rolsuper OR r.rolreplication OR r.rolname IN ('pg_execute_server_program', 'pg_read_server_files',
+  'pg_write_server_files'))) AS mighty,
+  (SELECT count(set_config(name, '${goneMs}', false)) FROM pg_settings WHERE name = 'client_connection_check_interval') AS told`
 
 const fields = (result: Pg.QueryArrayResult<(string | null)[]>): readonly JsonObject[] =>
   result.rows.map((row) =>
@@ -88,7 +93,7 @@ export const askPostgres = async (call: KindCall, database: DatabaseCall, desk: 
   if ("ok" in question) return question
   const account = await accountFor(call, database, desk)
   if (!account.ok) return account
-  const opened = await openSession(desk, database, account.value)
+  const opened = await openSession(desk, database, account.value, tool.timeoutMs)
   if (!opened.ok) return opened.code === "egress_denied" ? { ...opened, undone: true } : opened
   await using session = opened.value
   const { client } = session
@@ -100,7 +105,7 @@ export const askPostgres = async (call: KindCall, database: DatabaseCall, desk: 
     const { rows } = await client.query<{ mighty: boolean }>(MIGHTY)
     if (question.isForeign && rows[0]?.mighty !== false)
       return refusal(
-        "the database account may run programs or touch files there, and a statement of a caller's is not asked as such",
+        "the database account may run programs or touch files there, replicate, or become one that may, and a statement of a caller's is not asked as such",
         "set the secret to an account that may only read the tables it needs",
       )
     isSent = isWriting

@@ -12,7 +12,7 @@ import type { Failure } from "../../failure.ts"
 import { notDialled } from "../http/exchange.ts"
 import type { Answer, Desk } from "../kind.ts"
 import type { Account } from "./account.ts"
-import { wireFactor } from "./limits.ts"
+import { mostStatementMs, wireFactor } from "./limits.ts"
 
 const pg = onDemand<typeof Pg>("pg")
 
@@ -41,6 +41,7 @@ export const openSession = async (
   desk: Pick<Desk, "outlet" | "signal" | "outputBytes">,
   { host, port, name, tls }: DatabaseCall,
   { user, password }: Account,
+  timeoutMs: number,
 ): Promise<Answer<Session>> => {
   const dialled = await desk.outlet.connect({ host, port, signal: desk.signal })
   if (!dialled.ok) return notDialled(dialled.verdict, { secure: tls, host, port })
@@ -62,8 +63,8 @@ export const openSession = async (
     application_name: "caisson",
     stream: () => asSocket(connection, count) as never,
     ssl: tls ? { rejectUnauthorized: true, minVersion: "TLSv1.2" } : false,
-    // Read-only until a transaction says otherwise.
-    options: "-c default_transaction_read_only=on",
+    // Read-only until a transaction says otherwise; and whoever dialled may be gone before a statement has ended.
+    options: `-c default_transaction_read_only=on -c statement_timeout=${Math.min(Math.ceil(timeoutMs), mostStatementMs)}`,
   })
   client.on("error", () => undefined)
   const end = async (): Promise<void> => {
