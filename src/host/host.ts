@@ -152,7 +152,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
     const { caller, approve, elicit, approved = false, empty, record, replay, onChanges, signal, key } = options
     const id = nextId()
     const tape = tapeOf({ record, replay })
-    const unreadable = options.unreadable ?? (tape?.ok === false ? tape.message : undefined)
+    const { unreadable } = options
     // Read once and whole, whatever it is; what is no request has no tool.
     const asked = { ...request }
     return {
@@ -164,6 +164,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
       ...(approve === undefined ? {} : { ask: approve }),
       ...(elicit === undefined ? {} : { elicit }),
       ...(unreadable === undefined ? {} : { unreadable }),
+      ...(tape?.ok === false ? { refused: tape } : {}),
       ...(onChanges === undefined ? {} : { onChanges }),
       ...(empty === undefined ? {} : { empty }),
       ...(tape?.ok === true ? { tape: tape.value } : {}),

@@ -1,5 +1,5 @@
 /** `caisson import`: what is written is what was read, and nothing that is there is touched. */
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterEach, beforeEach, expect, test } from "vitest"
@@ -44,6 +44,20 @@ test("writes nothing at all where one of its files is there already", async () =
   expect(stderr).toContain("nothing is written over")
   expect(readFileSync(join(to, "note-write", "TOOL.md"), "utf8")).toBe("mine")
   expect(readdirSync(to)).toEqual(["note-write"])
+})
+
+test.each([
+  ["the folder itself", ""],
+  ["a tool's folder", "note-write"],
+])("writes through no link that somebody put there: %s", async (_, name) => {
+  const [to, outside] = [join(room.folder, "out"), join(room.folder, "outside")]
+  mkdirSync(outside)
+  if (name !== "") mkdirSync(to)
+  symlinkSync(outside, join(to, name))
+  const { code, stderr } = await caisson(["import", "aruntime", join(fixtures, "aruntime"), "--to", to])
+  expect(code).toBe(2)
+  expect(stderr).toContain("nothing was written")
+  expect(readdirSync(outside)).toEqual([])
 })
 
 test("writes nothing where one of the files is refused, and names its line", async () => {

@@ -1,7 +1,7 @@
 /**
  * New files in a folder, never over others.
  *
- * Guarantees: nothing that was there is changed, and no symbolic link below the folder is followed: what stands in the way
+ * Guarantees: nothing that was there is changed, and no symbolic link is followed, the folder itself included: what stands in the way
  * is told before anything is written, and where one file cannot be written, those written before it are removed again.
  */
 import { closeSync, constants, lstatSync, mkdirSync, openSync, rmdirSync, unlinkSync, writeSync } from "node:fs"
@@ -12,7 +12,8 @@ type Written =
   | { readonly ok: true; readonly paths: readonly string[] }
   | { readonly ok: false; readonly message: string; readonly fix: string }
 
-const stands = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined
+/** Is anything there, be it a link that leads nowhere? */
+export const stands = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined
 const isFolder = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 const writeOne = (path: string, { text, executable }: ScaffoldFile): void => {
@@ -35,6 +36,12 @@ const foldersOf = (path: string): readonly string[] => {
 export const writeNew = (folder: string, files: readonly ScaffoldFile[]): Written => {
   const there = files.map(({ path }) => join(folder, path)).filter(stands)
   const fix = "name another folder, or move what is there"
+  if (lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() === true)
+    return {
+      ok: false,
+      message: `${folder} is a symbolic link, which is not followed; nothing was written`,
+      fix: "name the folder itself",
+    }
   if (there.length > 0) return { ok: false, message: `there is already ${there.join(", ")}; nothing was written`, fix }
   const folders = [...new Set(files.flatMap(({ path }) => foldersOf(path)))]
   const blocked = folders.map((path) => join(folder, path)).find((path) => stands(path) && !isFolder(path))

@@ -1,10 +1,10 @@
 /**
  * `caisson import FORMAT PATH…`: tools of another format, written down as the AIP manifests that they amount to.
  *
- * Guarantees: nothing that is there is written over, and nothing is written where any of it is refused; each file is made
+ * Guarantees: nothing that is there is written over, no link is followed, and nothing is written where any of it is refused; each file is made
  * in one go. Does not: register anything, nor run what is no module that has to be run to be known (in a sandbox).
  */
-import { cpSync, existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { cpSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { stringify } from "yaml"
 import type { ManifestKind } from "../../../manifest/types.ts"
@@ -14,6 +14,7 @@ import { diagnosticLines } from "../../render/diagnostics.ts"
 import { resultJson, type Terminal } from "../../terminal.ts"
 import { says } from "../../texts.ts"
 import { inline } from "../../visible.ts"
+import { stands, writeNew } from "../authoring/write-new.ts"
 import type { ImportedManifest } from "./importer.ts"
 import { importers } from "./importers.ts"
 
@@ -55,14 +56,15 @@ export const run = async (
     { annotations },
   )
   const folder = resolve(flags.to)
-  const files = manifests.map((each) => ({
-    file: join(folder, each.id, NAMES[each.doctype] ?? `${each.doctype.toUpperCase()}.md`),
+  const manifestFiles = manifests.map((each) => ({
+    path: join(each.id, NAMES[each.doctype] ?? `${each.doctype.toUpperCase()}.md`),
     text: textOf(each),
   }))
+  const files = manifestFiles.map((each) => ({ ...each, file: join(folder, each.path) }))
   const twice = files.filter(({ file }, index) => files.findIndex((other) => other.file === file) !== index)
   const beside = copies.map(({ id, name, from }) => ({ file: join(folder, id, name), from }))
-  const there = [...files, ...beside].filter(({ file }) => existsSync(file))
-  const isGood =
+  const there = [...files, ...beside].filter(({ file }) => stands(file))
+  const mayWrite =
     files.length > 0 &&
     twice.length === 0 &&
     there.length === 0 &&
@@ -71,14 +73,15 @@ export const run = async (
     terminal.say(
       `caisson: ${inline(file)} ${twice.some((each) => each.file === file) ? says.importedTwice : says.isThere}`,
     )
-  if (isGood) {
-    for (const { file, text } of files) {
-      mkdirSync(join(file, ".."), { recursive: true })
-      writeFileSync(file, text, { flag: "wx" })
-    }
+  const made = mayWrite ? writeNew(folder, manifestFiles) : undefined
+  if (made?.ok === false) {
+    terminal.say(`caisson: ${inline(made.message)}`)
+    terminal.say(`fix: ${inline(made.fix)}`)
+  }
+  const isGood = made?.ok === true
+  if (isGood)
     for (const { file, from } of beside)
       cpSync(from, file, { recursive: true, errorOnExist: true, force: false, filter: (path) => !LEFT.test(path) })
-  }
   const written = isGood ? [...files, ...beside].map(({ file }) => file) : []
   if (flags.json === true || !terminal.isInteractive) resultJson(terminal, { ok: isGood, written, diagnostics })
   else {

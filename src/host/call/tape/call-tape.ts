@@ -78,28 +78,33 @@ const replaying = (file: string, text: string, exchanges: readonly TapeExchange[
   }
 }
 
-type Opened = { readonly ok: true; readonly value: CallTape } | { readonly ok: false; readonly message: string }
+type Opened = { readonly ok: true; readonly value: CallTape } | Failure
+
+const unusable = (message: string): Failure => ({
+  ok: false,
+  code: "input_invalid",
+  message,
+  hint: "pass a file that --record wrote, or record it again",
+  details: { field: "replay" },
+})
 
 export const tapeOf = (asked: { record?: string | undefined; replay?: string | undefined }): Opened | undefined => {
   const { record, replay } = asked
   if (record !== undefined && replay !== undefined)
-    return { ok: false, message: "a call is recorded or replayed, not both" }
+    return { ...unusable("a call is recorded or replayed, not both"), hint: "say one of the two" }
   if (record !== undefined) return { ok: true, value: recording(resolve(record)) }
   if (replay === undefined) return undefined
   const file = resolve(replay)
   try {
     const facts = statSync(file)
     if (!facts.isFile() || facts.size > 2 * tapeBytes)
-      return { ok: false, message: `the recording ${file} is no file of at most ${2 * tapeBytes} bytes` }
+      return unusable(`the recording ${file} is no file of at most ${2 * tapeBytes} bytes`)
     const text = readFileSync(file, "utf8")
     const read = parseTape(text)
-    if (!read.ok) return { ok: false, message: `the recording ${file} cannot be replayed: ${read.message}` }
+    if (!read.ok) return unusable(`the recording ${file} cannot be replayed: ${read.message}`)
     return { ok: true, value: replaying(file, text, read.value) }
   } catch (error) {
-    return {
-      ok: false,
-      message: `the recording ${file} cannot be read: ${error instanceof Error ? error.message : ""}`,
-    }
+    return unusable(`the recording ${file} cannot be read: ${error instanceof Error ? error.message : ""}`)
   }
 }
 
