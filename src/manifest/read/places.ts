@@ -4,23 +4,14 @@
  * Guarantees: line and column count from 1; where the field itself is missing, it is the nearest above it that is there.
  * Never throws; a text that cannot be read has no places but those that its parser named. Pure.
  */
-import type * as Yaml from "yaml"
 import { linePlace, scanJson } from "../formats/aruntime/json-scan.ts"
 import { writtenFile } from "../formats/format.ts"
-import { onDemand } from "../schema/on-demand.ts"
 import type { Diagnostic } from "../types.ts"
 import type { ManifestBytes } from "./find.ts"
-
-const yaml = onDemand<typeof Yaml>("yaml")
+import { locatorOf } from "./locate.ts"
 
 type Place = Pick<Required<Diagnostic>, "line" | "column">
 type Find = (path: string) => Place | undefined
-
-/** `a.b[0]["x y"]` → a, b, 0, x y */
-const segmentsOf = (path: string): readonly (string | number)[] =>
-  [...path.matchAll(/\["([^"]*)"\]|\[(\d+)\]|([^.[\]]+)/g)].map(([, quoted, index, name]) =>
-    index === undefined ? (quoted ?? name ?? "") : Number(index),
-  )
 
 /** Shorter and shorter: the field, what it is in, and so on. */
 const shortened = (path: string): readonly string[] => {
@@ -45,43 +36,6 @@ const inJson = (text: string): Find => {
   }
 }
 
-const inFrontmatter = (text: string): Find => {
-  const lines = text.replaceAll("\r\n", "\n").replace(/^\ufeff/, "")
-  const start = lines.indexOf("\n") + 1
-  const close = /^---[ \t]*$/m.exec(lines.slice(start))
-  if (!lines.startsWith("---\n") || close === null) return () => undefined
-  const { LineCounter, parseDocument, isMap, isSeq, isScalar } = yaml()
-  const counter = new LineCounter()
-  const document = parseDocument(lines.slice(start, start + close.index), { lineCounter: counter, uniqueKeys: false })
-  const place = (offset: number): Place => {
-    const { line, col } = counter.linePos(offset)
-    return { line: line + 1, column: col }
-  }
-  const walk = (path: string): number | undefined => {
-    let at: unknown = document.contents
-    let offset: number | undefined
-    for (const segment of segmentsOf(path)) {
-      if (isMap(at)) {
-        const pair = at.items.find(({ key }) => isScalar(key) && String(key.value) === String(segment))
-        if (pair === undefined || !isScalar(pair.key)) return undefined
-        offset = pair.key.range?.[0]
-        at = pair.value
-      } else if (isSeq(at)) {
-        at = at.items[Number(segment)]
-        offset = (at as { range?: readonly number[] } | undefined)?.range?.[0]
-      } else return undefined
-    }
-    return offset
-  }
-  return (path) => {
-    for (const each of shortened(path)) {
-      const offset = each === "" ? 0 : walk(each)
-      if (offset !== undefined) return each === "" ? { line: 1, column: 1 } : place(offset)
-    }
-    return undefined
-  }
-}
-
 const NAMED = /\bat line (\d+), column (\d+)/
 
 /** The diagnostics with their places; `bytesOf` gives what was read, of files that were. */
@@ -98,7 +52,7 @@ export const withPlaces = (
     try {
       if (bytes !== undefined && typeof bytes !== "string") {
         const text = Buffer.from(bytes).toString("utf8")
-        find = file.endsWith(".json") ? inJson(text) : inFrontmatter(text)
+        find = file.endsWith(".json") ? inJson(text) : locatorOf(text)
       }
     } catch {
       // A text that no parser takes has no places.

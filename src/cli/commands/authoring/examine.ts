@@ -3,15 +3,13 @@
  *
  * Guarantees: reads only; nothing is fetched or run. What is said is said of the paths that were asked about alone.
  */
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
+import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve, sep } from "node:path"
 import { fileURLToPath } from "node:url"
-import { locatorOf } from "../../../authoring/text/locate.ts"
 import type { ScaffoldFile } from "../../../authoring/scaffold/scaffold.ts"
 import { createRegistry } from "../../../host/registry/registry.ts"
 import { loadFound } from "../../../manifest/read/discover.ts"
-import { limits } from "../../../manifest/limits.ts"
 import type { ManifestBytes } from "../../../manifest/read/find.ts"
 import { withPlaces } from "../../../manifest/read/places.ts"
 import { writtenFile } from "../../../manifest/formats/format.ts"
@@ -22,34 +20,6 @@ import { writeNew } from "./write-new.ts"
 interface Findings {
   readonly manifests: number
   readonly diagnostics: readonly Diagnostic[]
-}
-
-const textOf = (file: string): string | undefined => {
-  try {
-    const { size } = statSync(file)
-    return size <= limits.fileBytes ? readFileSync(file, "utf8") : undefined
-  } catch {
-    return undefined
-  }
-}
-
-/** Each with its line and column. What is malformed says itself where. */
-const placed = (diagnostics: readonly Diagnostic[]): readonly Diagnostic[] => {
-  const locators = new Map<string, ReturnType<typeof locatorOf> | undefined>()
-  return diagnostics.map((each) => {
-    // What the loader said has its place already.
-    if (each.line !== undefined) return each
-    const { file, path, message } = each
-    const [, line, column] = /\bat line (\d+), column (\d+)/.exec(message) ?? []
-    if (each.rule === "yaml-syntax" && line !== undefined)
-      return { ...each, line: Number(line), column: Number(column) }
-    if (!locators.has(file)) {
-      const text = textOf(file)
-      locators.set(file, text === undefined ? undefined : locatorOf(text))
-    }
-    const place = locators.get(file)?.(path)
-    return place === undefined ? each : { ...each, ...place }
-  })
 }
 
 const bundled = fileURLToPath(new URL("../../../../manifests", import.meta.url))
@@ -74,7 +44,7 @@ export const examine = (paths: readonly string[], mode: ManifestMode, word?: Ope
     },
   })
   const asked = diagnostics.filter((diagnostic) => isAsked(diagnostic.file))
-  return { manifests, diagnostics: placed(withPlaces(asked, bytesOf)) }
+  return { manifests, diagnostics: withPlaces(asked, bytesOf) }
 }
 
 /** Of files that are not written yet, strictly; in a folder of its own, which is gone afterwards. */

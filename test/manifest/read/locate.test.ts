@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
-import { locatorOf } from "../../../src/authoring/text/locate.ts"
+import { locatorOf } from "../../../src/manifest/read/locate.ts"
 import { joinPath } from "../../../src/manifest/values/diagnostics.ts"
 
 const catalogue = fileURLToPath(new URL("../../../manifests/", import.meta.url))

@@ -4,7 +4,10 @@
  * Guarantees: pure; never throws for what a text holds. Of a field that is not there, the place of the nearest one above it
  * that is; of what cannot be read as YAML, the first line. Assumes: a text within the loader's limits.
  */
-import { isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from "yaml"
+import type * as Yaml from "yaml"
+import { onDemand } from "../schema/on-demand.ts"
+
+const yaml = onDemand<typeof Yaml>("yaml")
 
 interface Place {
   readonly line: number
@@ -19,6 +22,7 @@ const partsOf = (path: string): readonly (string | number)[] =>
 
 /** The offset of the key, or of the list's item, and what stands there. */
 const step = (node: unknown, part: string | number): { readonly at: number; readonly value: unknown } | undefined => {
+  const { isMap, isNode, isScalar, isSeq } = yaml()
   if (isSeq(node) && typeof part === "number") {
     const item = node.items[part]
     const start = isNode(item) ? item.range?.[0] : undefined
@@ -37,6 +41,7 @@ export const locatorOf = (text: string): ((path: string) => Place) => {
   if (open === null) return () => first
   const start = open[0].length
   const close = /^---[ \t]*\r?$/m.exec(text.slice(start))
+  const { LineCounter, parseDocument } = yaml()
   const lines = new LineCounter()
   try {
     const { contents } = parseDocument(text.slice(start, close === null ? undefined : start + close.index), {
