@@ -2,6 +2,7 @@
  * What real drivers get wrong, kind by kind, mended in compat mode and refused in strict mode; and faults that have
  * a clearer name than a schema can give. Each function takes front matter and gives front matter.
  */
+import { withoutVersion } from "../values/ends.ts"
 import type { Context } from "../values/context.ts"
 import { shown } from "../values/diagnostics.ts"
 import { coversName, parseEgressEntry } from "../values/egress-entry.ts"
@@ -91,7 +92,7 @@ const MANAGER_METHOD: Readonly<Record<string, string>> = {
   go: "go",
   local: "vendored",
 }
-const bareName = (spec: string): string => spec.replace(/(?<=.)@[^/]*$/, "").replace(/[=<>~!^].*$/, "")
+const bareName = (spec: string): string => withoutVersion(spec).replace(/[=<>~!^].*$/, "")
 
 function checkSdk(front: JsonObject, context: Context): Mended {
   const manager = text(front, "package_manager")

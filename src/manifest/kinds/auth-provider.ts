@@ -6,6 +6,7 @@
  * spec has no words (endpoints, an issuer, the flow by a page), ours are an extension that strict mode refuses.
  * Does not: ask anybody, nor name a secret of the host's: a manifest has no say in what is sent where.
  */
+import { withoutEnd } from "../values/ends.ts"
 import { readAddress } from "../values/address.ts"
 import { type Context, sourceOf } from "../values/context.ts"
 import { checkCredentials } from "../values/credentials.ts"
@@ -112,7 +113,7 @@ export function readProvider(front: JsonObject, context: Context): AuthProvider 
       kind: "auth" as const,
       id: text(front, "id"),
       description: text(front, "description"),
-      apiBase: text(front, "apiBase").replace(/\/+$/, ""),
+      apiBase: withoutEnd(text(front, "apiBase"), "/"),
       audience: optionalText(front, "audience"),
       flow,
       clientId: optionalText(auth, "clientId") ?? DEFAULT_CLIENT,

@@ -5,6 +5,7 @@
  * headers, query and body are parsed templates; method, headers and streaming of a request are settled against the
  * driver's defaults. Does not: send anything.
  */
+import { withoutEnd } from "../values/ends.ts"
 import { readAddress } from "../values/address.ts"
 import type { Context } from "../values/context.ts"
 import { joinPath, shown } from "../values/diagnostics.ts"
@@ -85,7 +86,7 @@ function readBase(front: JsonObject, context: Context): HttpBase {
     host: hostname,
     port: port === "" ? (secure ? 443 : 80) : Number(port),
     secure,
-    path: pathname.replace(/\/+$/, ""),
+    path: withoutEnd(pathname, "/"),
   }
 }
 

@@ -4,6 +4,7 @@
  * Guarantees: linear in the text, at most so many names. Does not: vouch for any of it. A claim only serves to tell a
  * caller which file is broken; nothing is ever registered, routed or granted by it. Pure.
  */
+import { withoutVersion } from "../values/ends.ts"
 import { commandLeaves } from "../contracts/cli-bundle.ts"
 import { limits } from "../limits.ts"
 import type { Claims, JsonObject, JsonValue } from "../types.ts"
@@ -40,5 +41,5 @@ export const claimsOfBytes = (bytes: Uint8Array): Claims => {
 /** With ids in the place of references; `idAt` knows where a path leads. */
 export const followed = ({ tools, ...rest }: Claims, idAt: (ref: string) => string | undefined): Claims => ({
   ...rest,
-  tools: [...new Set(tools.map((ref) => idAt(ref) ?? ref.replace(/@[^/]*$/, "")))],
+  tools: [...new Set(tools.map((ref) => idAt(ref) ?? withoutVersion(ref)))],
 })

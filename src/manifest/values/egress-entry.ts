@@ -6,6 +6,7 @@
  * where one can be derived, the corrected spelling. Parsing the `text` of an entry gives the same entry. Pure.
  * Does not: decide whether an address may be dialled; addresses, literal or resolved, are vetted later.
  */
+import { withoutEnd } from "./ends.ts"
 import { isIPv4, isIPv6 } from "node:net"
 import { domainToASCII } from "node:url"
 import { shown } from "./diagnostics.ts"
@@ -142,7 +143,7 @@ function checkName(name: string, say: (name: string) => string): EgressEntryResu
       ascii === "" ? undefined : say(ascii.replace(/\.$/, "")),
     )
   }
-  if (name.endsWith(".")) return refuse("a trailing dot is not canonical", say(name.replace(/\.+$/, "").toLowerCase()))
+  if (name.endsWith(".")) return refuse("a trailing dot is not canonical", say(withoutEnd(name, ".").toLowerCase()))
   if (name !== name.toLowerCase()) return refuse("host names are written in lower case", say(name.toLowerCase()))
   if (name.length > 253) return refuse("the host name is longer than 253 characters")
   for (const label of name.split(".")) {

@@ -2,10 +2,14 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
+import { aml } from "../../../src/manifest/formats/aml/aml.ts"
 import { formatOf } from "../../../src/manifest/formats/formats.ts"
+import { followed } from "../../../src/manifest/read/claims.ts"
 import { readForeign } from "../../../src/manifest/read/foreign.ts"
 import { readFrontmatter } from "../../../src/manifest/read/frontmatter.ts"
 import { loadFront } from "../../../src/manifest/read/load.ts"
+import { parseEgressEntry } from "../../../src/manifest/values/egress-entry.ts"
+import { withoutVersion } from "../../../src/manifest/values/ends.ts"
 import { createReport } from "../../../src/manifest/values/diagnostics.ts"
 import type { JsonObject, JsonValue } from "../../../src/manifest/types.ts"
 
@@ -53,3 +57,24 @@ it.each(files)("%s with anything in any field throws nothing", (file) => {
     }
   expect(wrong).toEqual([])
 })
+
+it("texts as long as a file may be are read in one pass", () => {
+  const long = 60_000
+  for (let times = 0; times < 8; times += 1) {
+    const front = frontOf("aml/order-lookup.tool.md")
+    const transport = { ...(front["transport"] as JsonObject), base_url: `https:${"/".repeat(long)}x/` }
+    const bytes = Buffer.from(`---\n${JSON.stringify({ ...front, transport })}\n---\n`)
+    expect(readForeign(aml, "/x.tool.md", bytes, { mode: "compat" }).ok).toBe(false)
+    expect(parseEgressEntry(`${".".repeat(long)}x.`).ok).toBe(false)
+    const claims = { tools: [`a${"@".repeat(long)}/b@1`] }
+    expect(followed(claims, () => undefined).tools).toEqual([`a${"@".repeat(long)}/b`])
+  }
+}, 15_000)
+it.each([
+  ["a", "a"],
+  ["a@1", "a"],
+  ["a@1@2", "a"],
+  ["@scope/a@1", "@scope/a"],
+  ["@a", "@a"],
+  ["x@1/y", "x@1/y"],
+])("%s without its version", (text, name) => expect(withoutVersion(text)).toBe(name))

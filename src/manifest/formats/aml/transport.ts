@@ -4,6 +4,7 @@
  * Guarantees: where it goes is what the file says and nothing of an input; one that this host cannot carry out becomes a
  * driver that says why, so that the tool is listed with the reason and another driver can be bound to it.
  */
+import { withoutEnd } from "../../values/ends.ts"
 import type { JsonObject } from "../../base-types.ts"
 import { joinPath, shown } from "../../values/diagnostics.ts"
 import type { Report } from "../../values/diagnostics.ts"
@@ -73,7 +74,7 @@ const rest = (
       "aml-base-url",
       "transport.base_url",
       "`base_url` ends in a slash",
-      `write \`${shown(base.replace(/\/+$/, ""))}\``,
+      `write \`${shown(withoutEnd(base, "/"))}\``,
     )
   const written = need(block, "endpoint", "write `endpoint: GET /items/{id}`", report)
   const found = /^(GET|POST|PUT|PATCH|DELETE) (\/\S*)$/.exec(written)
