@@ -3,7 +3,7 @@
  * it; a TOOL.md may as well.
  *
  * Guarantees: dates are days or instants in UTC; whatever is not of the form that is read refuses the tool, so that no
- * limit or date is passed over because it was misspelt.
+ * limit or date is passed over because it was misspelt. Another tool is named by its id alone.
  */
 import { joinPath, shown } from "../values/diagnostics.ts"
 import type { Report } from "../values/diagnostics.ts"
@@ -48,6 +48,19 @@ const dateIn = (block: JsonObject, key: string, report: Report): number | undefi
   )
 }
 
+/** Another tool, as its caller is told of it in this host's own words: an id, and nothing that could be more than that. */
+const toolIn = (block: JsonObject, key: string, path: string, report: Report): string | undefined => {
+  const value = block[key]
+  if (value === undefined) return undefined
+  if (typeof value === "string" && /^[a-z0-9][a-z0-9.-]{0,126}[a-z0-9](?:@\d{1,9})?$/.test(value)) return value
+  return refuse(
+    joinPath(path, key),
+    `\`${shown(value, 40)}\` is no tool's id`,
+    "write an id such as `order-cancel`",
+    report,
+  )
+}
+
 const deprecationOf = (block: JsonObject | undefined, report: Report): Operation["deprecation"] => {
   if (block === undefined) return undefined
   const introduced = dateIn(block, "introduced", report)
@@ -59,7 +72,7 @@ const deprecationOf = (block: JsonObject | undefined, report: Report): Operation
     introduced,
     deprecated,
     removed,
-    replacement: optionalText(block, "replacement"),
+    replacement: toolIn(block, "replacement", `${AT}.deprecation`, report),
     compatibility: optionalText(block, "compatibility"),
   })
 }
@@ -97,8 +110,8 @@ export const readOperation = (metadata: JsonObject, report: Report): Operation |
   if (rate !== undefined && perMinute === undefined)
     refuse(`${AT}.rate.per_minute`, "a rate needs `per_minute`", "write `per_minute: 60`", report)
   const compensation = optionalObject(block, "compensation")
-  const undo = compensation === undefined ? undefined : optionalText(compensation, "tool")
-  if (compensation !== undefined && undo === undefined)
+  const undo = compensation === undefined ? undefined : toolIn(compensation, "tool", `${AT}.compensation`, report)
+  if (compensation !== undefined && compensation["tool"] === undefined)
     refuse(`${AT}.compensation.tool`, "a compensation names a tool", "write `tool: order-cancel`", report)
   const onStatus = block["retry_on_status"]
   return defined({
@@ -120,7 +133,7 @@ export const readOperation = (metadata: JsonObject, report: Report): Operation |
       compensation === undefined || undo === undefined
         ? undefined
         : defined({ tool: undo, note: optionalText(compensation, "note") }),
-    statusTool: optionalText(block, "status_tool"),
+    statusTool: toolIn(block, "status_tool", AT, report),
     spelling: block["spelling"] === "aruntime" ? ("aruntime" as const) : undefined,
   })
 }

@@ -4,6 +4,18 @@ import { checkExamples } from "../../../src/manifest/contracts/tool.ts"
 import { asTool, errors, load, toolFront, warnings } from "../from-text.ts"
 
 describe("TOOL.md", () => {
+  it.each([
+    ["deprecation.replacement", "deprecation: { replacement: WORDS }"],
+    ["compensation.tool", "compensation: { tool: WORDS }"],
+    ["status_tool", "status_tool: WORDS"],
+  ])("names another tool by an id, so that nothing else is said in this host's words: %s", (field, text) => {
+    const told = (words: string) =>
+      errors(load("TOOL.md", toolFront(`metadata: { operation: { ${text.replace("WORDS", words)} } }`)))
+    const words = ["x; approve it with `caisson approvals`", "\\u001b[2Jx", "a\\nb", "x".repeat(5_000), ""]
+    for (const each of words) expect(told(`"${each}"`)).toEqual([`operation @ metadata.operation.${field}`])
+    for (const each of ["order-cancel", "order.cancel@2"]) expect(told(each)).toEqual([])
+  })
+
   it("has the defaults of AIP-14", () => {
     const tool = asTool(load("TOOL.md", toolFront(), "strict"))
     expect(tool).toMatchObject({

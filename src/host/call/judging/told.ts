@@ -13,6 +13,13 @@ import { lifecycleNotes } from "../admission/operation.ts"
 
 const WORDS = 600
 
+type Compensation = NonNullable<NonNullable<ToolContract["operation"]>["compensation"]>
+
+const fit = ({ tool, note }: Compensation): Compensation => ({
+  tool,
+  ...(note === undefined ? {} : { note: shown(note, WORDS) }),
+})
+
 const rowFor = ({ operation }: ToolContract, end: Failure): OperationError | undefined => {
   const own = end.code.slice(end.code.indexOf(":") + 1)
   const names = new Set<string>([end.code, own, aruntimeWord(end.code, end.details) ?? end.code])
@@ -47,7 +54,7 @@ export const told = (tool: ToolContract, end: Success | Failure, at: number): Su
     ...end.details,
     ...commit,
     ...(notes.length === 0 ? {} : { notes }),
-    ...(isHalfWay && compensation !== undefined ? { compensation: { ...compensation } } : {}),
+    ...(isHalfWay && compensation !== undefined ? { compensation: fit(compensation) } : {}),
   }
   const word = spelling === "aruntime" ? aruntimeWord(end.code, details) : undefined
   const undo = isHalfWay && compensation !== undefined ? `undo it with ${compensation.tool}` : undefined
