@@ -49,9 +49,16 @@ export const nameText = (name: string, wide = unicode): string => {
 const utf16 = (text: string): string =>
   Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, "0")}`).join("")
 
+/** What a CI runner takes for a command wherever it stands in a line. */
+const RUNNER = "##["
+/** The same text, in which no CI runner finds a command. */
+export const noRunnerCommand = (text: string): string => text.replaceAll(RUNNER, "#\\u{23}[")
+
 /** JSON of the same value in which no character steers. */
 export const safeJson = (value: unknown, indent: number, wide = unicode): string => {
-  const text = JSON.stringify(value, null, indent).replace(steering, (char) => (char === "\n" ? char : utf16(char)))
+  const text = JSON.stringify(value, null, indent)
+    .replace(steering, (char) => (char === "\n" ? char : utf16(char)))
+    .replaceAll(RUNNER, "#\\u0023[")
   return wide ? text : text.replace(beyondAscii, utf16)
 }
 

@@ -141,6 +141,28 @@ metadata:
     expect((await run(["sender", "--manifests", folder, "--outside"])).stdout).toContain('"passed":1')
   })
 
+  test("what a manifest or a tool says is no command of a CI runner, and a report goes through no link", async () => {
+    const command = "##[set-output name=a]b"
+    const folder = author("runner", `examples: [{ name: "${command}", input: ${input}, output: "${command}" }]`)
+    const [report, outside] = [join(room.folder, "linked.xml"), join(room.folder, "kept.txt")]
+    writeFileSync(outside, "mine")
+    symlinkSync(outside, report)
+    const env = { GITHUB_ACTIONS: "true" }
+    for (const more of [["--tap"], ["--json"], ["--json", "--junit", report]]) {
+      const { stdout, stderr } = await run(["runner", "--manifests", folder, ...more], env)
+      const lines = `${stdout}\n${stderr}`.split("\n").filter((line) => !line.startsWith("::error "))
+      expect(lines.filter((line) => line.includes("##["))).toEqual([])
+    }
+    expect(readFileSync(outside, "utf8")).toBe("mine")
+  })
+
+  test("a driver whose manifest is refused is told why it is not there", async () => {
+    const folder = author("broken", `metadata: { conform: [{ name: x, input: ${input}, files: { ../../evil: x } }] }`)
+    const { code, stderr } = await run(["broken", "--manifests", folder])
+    expect(code).toBe(2)
+    expect(stderr).toContain(join(folder, "TOOL.md"))
+  })
+
   test("what changes things elsewhere is not called unasked to make an example ready, recording or not", async () => {
     const sender = author("courier", plain)
     const tool = join(sender, "TOOL.md")

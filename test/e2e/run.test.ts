@@ -116,6 +116,15 @@ describe("a command", () => {
   })
 
   it.each([
+    ["./a.txt", "it is not executable"],
+    ["./nothing", "there is no file"],
+    ["/etc", "no file that can be run"],
+  ])("that is no program is told as what it is: %s", async (word, why) => {
+    const envelope = await run([word])
+    expect(envelope).toMatchObject({ ok: false, error: { code: "not_found", message: expect.stringContaining(why) } })
+  })
+
+  it.each([
     [{ command: [] }, "input_invalid", "command"],
     [{ write: ["/etc/passwd"] }, "input_invalid", "write"],
     [{ write: ["../x"] }, "input_invalid", "write"],

@@ -6,7 +6,7 @@
  * started, since nothing that a call could have written is; elsewhere the file itself is shown, and nothing beside it.
  */
 import { dirname, join, relative, resolve } from "node:path"
-import { realpathSync } from "node:fs"
+import { realpathSync, statSync } from "node:fs"
 import { shown } from "../../manifest/values/diagnostics.ts"
 import { inside } from "../drivers/paths.ts"
 import { locateSystemProgram, type Program, systemFolders } from "../drivers/program/program.ts"
@@ -67,6 +67,14 @@ export const findCommand = (word: string, workspace: string): FoundCommand | Fai
   const path = word.startsWith(`${inside.workspace}/`)
     ? join(root, relative(inside.workspace, word))
     : resolve(root, word)
+  const facts = statSync(path, { throwIfNoEntry: false })
+  if (facts === undefined) return missing(`there is no file ${shown(word)}`, "name an executable file")
+  if (!facts.isFile()) return missing(`${shown(word)} is no file that can be run`, "name an executable file")
+  if ((facts.mode & 0o111) === 0)
+    return missing(
+      `${shown(word)} cannot be run: it is not executable`,
+      "run it with its interpreter, or make it executable",
+    )
   const found = locateSystemProgram(path, [dirname(path), ...systemFolders])
   if (!found.ok) return missing(`${shown(word)} cannot be run: ${found.reason}`, "name an executable file")
   const { program } = found

@@ -5,7 +5,7 @@
  * JSON, or as TAP where that was asked for. Exit code 0 where every example that was tried holds, 1 where one does not;
  * where one could not be tried, that of the reason; 2 where there was nothing to try.
  */
-import { appendFileSync, writeFileSync } from "node:fs"
+import { appendFileSync, closeSync, constants, openSync, writeFileSync } from "node:fs"
 import { resolve, sep } from "node:path"
 import type { ConformCase, ConformPlan } from "../../../host/conform/types.ts"
 import { type ReasonCode, reasons } from "../../../host/reasons.ts"
@@ -20,7 +20,7 @@ import { tapOf } from "../../render/conform/tap.ts"
 import { resultJson, type Terminal } from "../../terminal.ts"
 import { says } from "../../texts.ts"
 import { completed } from "../../typed-again.ts"
-import { inline, nameText } from "../../visible.ts"
+import { inline, nameText, noRunnerCommand } from "../../visible.ts"
 
 interface ConformFlags extends HostFlags {
   readonly all?: boolean
@@ -68,6 +68,16 @@ const tellUnknown = ({ unknown }: ConformPlan, { manifests }: HostFlags, termina
   }
 }
 
+/** What lies in the folders that were named and could not be read: where a name that is missing may be. */
+const tellRefused = (host: Host, { manifests = [] }: HostFlags, terminal: Terminal): void => {
+  for (const { file, availability } of host
+    .unloaded()
+    .filter((each) => isBelow(each.file, manifests))
+    .slice(0, 5))
+    if (!availability.available)
+      terminal.say(`caisson: ${inline(file)}: ${inline(availability.reason)}; ${inline(availability.fix)}`)
+}
+
 const tellWithout = ({ without }: ConformPlan, terminal: Terminal): void => {
   for (const { driver, file, tools } of without) {
     terminal.say(`caisson: ${inline(driver)} has no example that can be run: nothing shows that it keeps its contract`)
@@ -75,21 +85,23 @@ const tellWithout = ({ without }: ConformPlan, terminal: Terminal): void => {
   }
 }
 
+/** In one line, which steers neither a terminal nor the runner. */
+const told = (text: string): string => noRunnerCommand(inline(text))
+
 const tellCase = ({ each, result }: Tried, terminal: Terminal): void => {
   const { paint } = terminal
   const { outcome, why, ms } = result
   if (outcome === "passed") {
-    if (terminal.isInteractive) terminal.say(`${paint.green("ok")}      ${inline(each.title)} ${paint.dim(`${ms} ms`)}`)
+    if (terminal.isInteractive) terminal.say(`${paint.green("ok")}      ${told(each.title)} ${paint.dim(`${ms} ms`)}`)
     return
   }
   const word = { failed: paint.red("failed "), blocked: paint.red("blocked"), skipped: paint.yellow("skipped") }[
     outcome
   ]
   if (outcome === "skipped" && !terminal.isInteractive) return
-  terminal.say(`${word} ${inline(each.title)}`)
-  for (const line of why) terminal.say(`        ${inline(line)}`)
-  if (outcome === "failed")
-    terminal.say(`        ${inline(each.file)}${each.line === undefined ? "" : `:${each.line}`}`)
+  terminal.say(`${word} ${told(each.title)}`)
+  for (const line of why) terminal.say(`        ${told(line)}`)
+  if (outcome === "failed") terminal.say(`        ${told(each.file)}${each.line === undefined ? "" : `:${each.line}`}`)
 }
 
 const runAll = async (
@@ -118,9 +130,20 @@ const exitOfRun = (tried: readonly Tried[]): number => {
   return Object.hasOwn(reasons, code) ? reasons[code as ReasonCode].exit : exit.hostBroken
 }
 
+/** Over a report of before, never through a link that lies in its place. */
+const writeReport = (file: string, text: string): void => {
+  const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants
+  const fd = openSync(file, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o666)
+  try {
+    writeFileSync(fd, text)
+  } finally {
+    closeSync(fd)
+  }
+}
+
 const writeReports = (tried: readonly Tried[], flags: ConformFlags, terminal: Terminal): boolean => {
   try {
-    if (flags.junit !== undefined) writeFileSync(flags.junit, junitOf(tried))
+    if (flags.junit !== undefined) writeReport(flags.junit, junitOf(tried))
     if (process.env["GITHUB_ACTIONS"] === "true") {
       for (const line of annotationsOf(tried, process.env["GITHUB_WORKSPACE"] ?? process.cwd())) terminal.say(line)
       const summary = process.env["GITHUB_STEP_SUMMARY"] ?? ""
@@ -142,7 +165,10 @@ export const run = async (names: readonly string[], flags: ConformFlags, termina
   return await withHost({ ...flags, warm: true }, terminal, async (host) => {
     const plan = await planFor(host, names, flags)
     tellUnknown(plan, flags, terminal)
-    if (plan.unknown.length > 0) return exit.usage
+    if (plan.unknown.length > 0) {
+      tellRefused(host, flags, terminal)
+      return exit.usage
+    }
     tellWithout(plan, terminal)
     const tried = await runAll(plan.cases, flags, interrupt.signal, terminal)
     const counts = countsOf(tried)

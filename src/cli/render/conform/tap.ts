@@ -3,10 +3,12 @@
  *
  * Guarantees: one line a case, whatever its name holds; what could not be tried counts as not ok. Pure.
  */
-import { inline } from "../../visible.ts"
+import { inline, noRunnerCommand } from "../../visible.ts"
 import type { Tried } from "./report.ts"
 
 const named = (said: string): string => inline(said, true).replace(/[\\#]/g, "\\$&")
+
+const quoted = (said: string): string => JSON.stringify(noRunnerCommand(inline(said, true)))
 
 const point = ({ each, result }: Tried, at: number): string => {
   const { outcome, why, code } = result
@@ -14,11 +16,11 @@ const point = ({ each, result }: Tried, at: number): string => {
   if (outcome === "passed") return line
   if (outcome === "skipped") return `${line} # SKIP ${named(why[0] ?? "")}`
   const facts = [
-    `message: ${JSON.stringify(inline(why[0] ?? "", true))}`,
+    `message: ${quoted(why[0] ?? "")}`,
     `severity: ${outcome === "blocked" ? "error" : "fail"}`,
-    ...(code === undefined ? [] : [`code: ${JSON.stringify(inline(code, true))}`]),
-    `at: ${JSON.stringify(inline(`${each.file}${each.line === undefined ? "" : `:${each.line}`}`, true))}`,
-    ...(why.length > 1 ? ["more:", ...why.slice(1).map((more) => `  - ${JSON.stringify(inline(more, true))}`)] : []),
+    ...(code === undefined ? [] : [`code: ${quoted(code)}`]),
+    `at: ${quoted(`${each.file}${each.line === undefined ? "" : `:${each.line}`}`)}`,
+    ...(why.length > 1 ? ["more:", ...why.slice(1).map((more) => `  - ${quoted(more)}`)] : []),
   ]
   return [line, "  ---", ...facts.map((fact) => `  ${fact}`), "  ..."].join("\n")
 }
