@@ -228,7 +228,13 @@ amplifier_hooks:
         code: "policy_violation",
         details: { event: "tool:pre", hook: "guard.py", message: "it names what is guarded" },
       })
-      const after = await world.call("read-file", { path: "notes/kept.txt" })
+      const events: CallEvent[] = []
+      const after = await world.host.call(
+        { tool: "read-file", input: { path: "notes/kept.txt" }, workspace: world.workspace },
+        { caller: processCaller("alice"), approved: true, onEvent: (event) => events.push(event) },
+      )
+      expect(JSON.stringify(events)).toContain("HookDenied")
+      expect(JSON.stringify(events)).not.toContain("guarded words")
       expect(errorOf(after)).toMatchObject({ code: "policy_violation", details: { event: "tool:post" } })
       expect(JSON.stringify(after)).not.toContain("guarded words")
       expect(await world.call("read-file", { path: "README.md" })).toMatchObject({ ok: true })

@@ -225,9 +225,15 @@ const converse = async (call: KindCall, session: Session): Promise<Success | Fai
   const { outcome, told } = await hear(call, input.value, session)
   const event = outcome.ok ? "tool:post" : "tool:error"
   const data: JsonObject = { tool_name: name, ...told }
-  tell(event, data, { ...facts, input: input.value })
+  // What a hook keeps back or changes nobody has heard before.
   const after = await ask(event, { ...data, input: input.value, tool_input: input.value })
-  if (!after.blocked) return changedBy(call, outcome, told, after.data)
+  if (!after.blocked) {
+    const { result } = after.data
+    const changed = told["result"] === undefined || result === undefined ? {} : { result }
+    tell(event, { ...data, ...changed }, { ...facts, input: input.value })
+    return changedBy(call, outcome, told, after.data)
+  }
+  tell("tool:error", { tool_name: name, error: { type: "HookDenied", message: after.message } })
   const stopped = refused(call, event, after)
   // What the tool itself ended with is what the caller has to hear of.
   return outcome.ok ? stopped : { ...outcome, details: { ...outcome.details, hook: stopped.message } }
