@@ -8,7 +8,6 @@
  */
 import { once } from "node:events"
 import { isIP } from "node:net"
-import type { Duplex } from "node:stream"
 import type * as Mysql from "mysql2"
 import type { Connection } from "mysql2/promise"
 import type { DatabaseCall } from "../../../manifest/types.ts"
@@ -51,23 +50,6 @@ const unproven = (host: string): Failure => ({
   details: {},
 })
 
-/**
- * It tells one failure several times, and a packet that is none makes it throw where nobody catches: neither may reach the
- * process.
- */
-const hold = (core: Mysql.Connection, stream: Duplex): void => {
-  core.on("error", () => undefined)
-  const reader = core as unknown as { handlePacket: (packet: unknown) => void }
-  const handle = reader.handlePacket.bind(core)
-  reader.handlePacket = (packet) => {
-    try {
-      handle(packet)
-    } catch (error) {
-      stream.destroy(error instanceof Error ? error : undefined)
-    }
-  }
-}
-
 export const openMysql = async (
   desk: Pick<Desk, "outlet" | "signal" | "outputBytes">,
   { host, port, name, tls }: DatabaseCall,
@@ -109,7 +91,8 @@ export const openMysql = async (
       connectAttributes: { program_name: "caisson" },
       ...(tls ? { ssl: { rejectUnauthorized: true, verifyIdentity: true, minVersion: "TLSv1.2" } } : {}),
     })
-    hold(core, stream)
+    // It tells one failure several times; what nobody hears would end the process.
+    core.on("error", () => undefined)
     await once(core, "connect")
     const client = core.promise()
     return {
