@@ -79,21 +79,34 @@ export const inputsOf = ({ command, url, inputs }: ScaffoldAnswers): readonly Sc
   return [...new Set([...named, ...said.keys()])].map((name) => ({ name, type: said.get(name) ?? typeOf(name) }))
 }
 
-/** Of the inputs that were declared, those that nothing hands on: a value that is asked for and goes nowhere. */
-const unused = ({ kind, command, url, inputs }: ScaffoldAnswers): string | undefined => {
+const usedIn = (texts: readonly string[]): ReadonlySet<string> =>
+  new Set(texts.flatMap((text) => [...text.matchAll(TEMPLATE)].map((match) => match[1] ?? "")))
+
+/** Of the inputs that were declared, those that the command or the address does not hand on. */
+const unusedInputs = ({ kind, command, url, inputs }: ScaffoldAnswers): readonly string[] => {
   const template = kind === "cli" ? command : kind === "http" ? [url ?? ""] : []
-  if (template.join("") === "") return undefined
-  const used = new Set(template.flatMap((text) => [...text.matchAll(TEMPLATE)].map((match) => match[1] ?? "")))
-  const idle = [...new Set(inputs.map((each) => each.split(":", 1)[0] ?? ""))].filter(
+  if (template.join("") === "") return []
+  const used = usedIn(template)
+  return [...new Set(inputs.map((each) => each.split(":", 1)[0] ?? ""))].filter(
     (name) => INPUT.test(name) && !used.has(name),
   )
+}
+
+/** What is said of them, with what to write; undefined where there are none. */
+export const wordsOfUnused = (answers: ScaffoldAnswers): string | undefined => {
+  const idle = unusedInputs(answers)
   if (idle.length === 0) return undefined
+  const { kind, command, url = "" } = answers
   const names = idle.map((name) => `\`${name}\``).join(", ")
   const words = idle.map((name) => (kind === "cli" ? `'\${input.${name}}'` : `${name}=\${input.${name}}`))
   return kind === "cli"
     ? `the command does not use ${names}: write where each value goes, as in \`-- ${command.join(" ")} ${words.join(" ")}\``
-    : `the address does not use ${names}: write where each value goes, as in \`--url '${url}${url?.includes("?") === true ? "&" : "?"}${words.join("&")}'\``
+    : `the address does not use ${names}: write where each value goes, as in \`--url '${url}${url.includes("?") ? "&" : "?"}${words.join("&")}'\``
 }
+
+/** Where one of several is used, the others may go where only a manifest can say: to stdin, into a body. */
+const unused = (answers: ScaffoldAnswers): string | undefined =>
+  usedIn([...answers.command, answers.url ?? ""]).size > 0 ? undefined : wordsOfUnused(answers)
 
 /** Everything that cannot be used, each a sentence with its fix. */
 export const faultsOf = (answers: ScaffoldAnswers): readonly string[] => {

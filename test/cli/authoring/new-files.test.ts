@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkS
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import { faultsOf, type ScaffoldAnswers } from "../../../src/authoring/scaffold/answers.ts"
+import { faultsOf, type ScaffoldAnswers, wordsOfUnused } from "../../../src/authoring/scaffold/answers.ts"
 import { writeNew } from "../../../src/cli/commands/authoring/write-new.ts"
 import { removeFolder } from "../../support/remove-folder.ts"
 
@@ -29,6 +29,13 @@ describe("an input that is declared", () => {
     expect(faultsOf(asked({ command: ["wc", "${input.path}"], inputs: ["path:path"] }))).toEqual([])
     expect(faultsOf(asked({ command: ["wc", "${ input.path | quote }"], inputs: ["path"] }))).toEqual([])
     expect(faultsOf(asked({ command: [], inputs: ["path:path"] }))).toEqual([])
+  })
+
+  it("is told of where others are used, since it may go to stdin", () => {
+    const answers = asked({ command: ["tee", "--", "${input.name}"], inputs: ["name:path", "text"] })
+    expect(faultsOf(answers)).toEqual([])
+    expect(wordsOfUnused(answers)).toContain("does not use `text`")
+    expect(wordsOfUnused(asked({ command: ["wc", "${input.path}"], inputs: ["path"] }))).toBeUndefined()
   })
 
   it("has to be used by the address of a service", () => {

@@ -15,6 +15,7 @@ import {
   type ScaffoldAnswers,
   type ScaffoldKind,
   scaffoldKinds,
+  wordsOfUnused,
 } from "../../../authoring/scaffold/answers.ts"
 import { hostOfUrl, scaffold } from "../../../authoring/scaffold/scaffold.ts"
 import type { JsonObject } from "../../../manifest/types.ts"
@@ -171,6 +172,8 @@ export const run = async (command: readonly string[], given: InitFlags, terminal
     terminal.say(`fix: ${inline(written.fix)}`)
     return exit.usage
   }
+  const idle = wordsOfUnused(answers)
+  if (idle !== undefined) terminal.say(`note: ${inline(idle)}, or in DRIVER.md`)
   const next = tryIt(answers, folder)
   const host = answers.url === undefined ? undefined : hostOfUrl(answers.url)
   if (flags.json === true || !terminal.isInteractive)
