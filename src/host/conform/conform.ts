@@ -78,7 +78,9 @@ const caseOf = (
         `before it, ${readiedElsewhere.tool} changes things elsewhere: it runs with \`--outside\``,
       )
     if (blocked !== undefined) return blockedResult(blocked)
-    const runnable: Runnable = { ...gathered, tool, driver }
+    // Once more to see why it failed, where that can harm nothing elsewhere.
+    const repeatable = elsewhere.length === 0 && readiedElsewhere === undefined
+    const runnable: Runnable = { ...gathered, tool, driver, repeatable }
     return runCase(host, runnable, { caller: options.caller, signal })
   }
   const title = [driver, ...(tool === "" ? [] : [tool]), name].join(" · ")

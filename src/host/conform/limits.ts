@@ -7,3 +7,5 @@ export const exampleBytes = 64 * 1024 * 1024
 export const shownChars = 2000
 /** cases of one run */
 export const mostCases = 10_000
+/** of what a failed run was kept from, the rest is not told */
+export const mostStopped = 8

@@ -10,6 +10,7 @@ import type { CallRequest, Envelope, Host } from "../types.ts"
 import { beside, ExampleFault, furnish } from "./furnish.ts"
 import type { Gathered } from "./gather.ts"
 import { faultsOf } from "./holds.ts"
+import { mostStopped } from "./limits.ts"
 import { isBlocking } from "./outcome.ts"
 import type { ConformResult } from "./types.ts"
 import { writeSetDigest } from "./write-set.ts"
@@ -18,6 +19,8 @@ export interface Runnable extends Gathered {
   readonly tool: string
   /** `id@major` */
   readonly driver: string
+  /** a run of it changes nothing but its own workspace */
+  readonly repeatable: boolean
 }
 
 interface Circumstances {
@@ -46,7 +49,12 @@ const resultOf = (runnable: Runnable, envelope: Envelope, began: number): Confor
   return { outcome: "failed", why: faults, ms, envelope }
 }
 
-const runOnce = async (host: Host, runnable: Runnable, around: Circumstances): Promise<ConformResult> => {
+const runOnce = async (
+  host: Host,
+  runnable: Runnable,
+  around: Circumstances,
+  observe = false,
+): Promise<ConformResult> => {
   const began = performance.now()
   const { file, folder, files, before, tool, driver, input, context } = runnable
   const options = {
@@ -72,7 +80,8 @@ const runOnce = async (host: Host, runnable: Runnable, around: Circumstances): P
       if (!ready.ok)
         return failed(`before it, ${step.tool} ended as ${ready.error.code}: ${ready.error.message}`, began)
     }
-    const request: CallRequest = { tool, input, workspace: workspace.folder, driver }
+    const watched = observe ? { observe } : {}
+    const request: CallRequest = { tool, input, workspace: workspace.folder, driver, ...watched }
     const envelope = await host.call(
       context === undefined ? request : { ...request, context },
       replay === undefined ? options : { ...options, replay },
@@ -84,8 +93,29 @@ const runOnce = async (host: Host, runnable: Runnable, around: Circumstances): P
   }
 }
 
+/** What a run that was watched was kept from, in words; nothing where this host cannot watch. */
+const keptFrom = ({ envelope }: ConformResult): readonly string[] =>
+  (envelope?.denied ?? [])
+    .filter(({ layer }) => layer === "fs" || layer === "exec")
+    .slice(0, mostStopped)
+    .map(({ message }) => `stopped: ${message}`)
+
+/** A program that failed says seldom what it was kept from: it runs once more, watched, to be told. */
+const explained = async (
+  host: Host,
+  runnable: Runnable,
+  around: Circumstances,
+  first: ConformResult,
+): Promise<ConformResult> => {
+  const { envelope } = first
+  const isOfTheTool = envelope?.ok === false && envelope.error.class === "tool"
+  if (first.outcome !== "failed" || !isOfTheTool || !runnable.repeatable) return first
+  const watched = await runOnce(host, runnable, around, true)
+  return { ...first, why: [...first.why, ...keptFrom(watched)], ms: first.ms + watched.ms }
+}
+
 export const runCase = async (host: Host, runnable: Runnable, around: Circumstances): Promise<ConformResult> => {
-  const first = await runOnce(host, runnable, around)
+  const first = await explained(host, runnable, around, await runOnce(host, runnable, around))
   if (runnable.replay === undefined || first.outcome !== "passed") return first
   const second = await runOnce(host, runnable, around)
   const ms = first.ms + second.ms
