@@ -41,7 +41,8 @@ describe("help and version", () => {
 describe("bad usage", () => {
   test.each([
     [["cal", "json.query"], /unknown command 'cal'[\s\S]*call/],
-    [["conform"], /unknown command 'conform'/],
+    [["conform"], /name a driver or a tool/],
+    [["perform"], /unknown command 'perform'[\s\S]*conform/],
     [["call"], /missing required argument 'tool'/],
     [["call", "a", "b"], /too many arguments/],
     [["call", "a", "--nope"], /unknown option '--nope'/],

@@ -40,6 +40,11 @@ test("the README's first calls all work as they are written", async () => {
   expect(said.filter((line) => line.includes('"path":"a.txt"') && line.includes('"committed":true'))).toHaveLength(1)
 })
 
+test("the README's commands that are run without a manifest work as they are written", async () => {
+  const said = await type(blocksBelow("Any command"), true)
+  expect(said.some((line) => line.endsWith(" README.md"))).toBe(true)
+})
+
 test("the README's recipe for hosts of one's own leads to the driver with those hosts", async () => {
   const said = await type(blocksBelow("The catalogue"), true)
   expect(JSON.parse(said.at(-1) ?? "")).toMatchObject({ selected: "my-curl@1", egress: ["docs.example.org"] })
