@@ -74,12 +74,25 @@ const without = (word: string): void => {
   }
 }
 
+/** A wheel of one module, in which nothing is compressed: made by Python itself. */
+const wheel = `import zipfile
+with zipfile.ZipFile("greet-1.0-py3-none-any.whl", "w") as made:
+    info = "greet-1.0.dist-info/"
+    made.writestr("greet.py", "x = 1\\n")
+    made.writestr(info + "METADATA", "Metadata-Version: 2.1\\nName: greet\\nVersion: 1.0\\n")
+    made.writestr(info + "WHEEL", "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+    made.writestr(info + "RECORD", "greet.py,,\\n" + "".join(info + each + ",,\\n" for each in ("METADATA", "WHEEL", "RECORD")))
+`
+
 interface Program {
   readonly name: string
   readonly files: Readonly<Record<string, string>>
+  /** run in the workspace beforehand, by Python */
+  readonly made?: string
   readonly command: readonly string[]
   readonly writes: readonly string[]
-  readonly starts?: readonly string[]
+  /** `any`: what this machine has it start */
+  readonly starts?: readonly string[] | "any"
   /** taken away, and what it then ends as */
   readonly less: string
   readonly why: RegExp
@@ -95,6 +108,16 @@ const programs: readonly Program[] = [
     writes: ["package.json"],
     starts: ["node"],
     less: "package.json",
+    why: unwritable,
+  },
+  {
+    name: "pip",
+    files: {},
+    made: wheel,
+    command: "pip install -q --no-index --no-deps --no-compile --target lib ./greet-1.0-py3-none-any.whl".split(" "),
+    writes: ["lib", "lib/**"],
+    starts: "any",
+    less: "lib/**",
     why: unwritable,
   },
   {
@@ -149,12 +172,13 @@ const programs: readonly Program[] = [
 ]
 
 describe("a contract that was learned holds, and holds no more than it has to", () => {
-  for (const { name, files, command, writes, starts = [], less, why } of programs)
+  for (const { name, files, made, command, writes, starts = [], less, why } of programs)
     testNeeding(name, lacking(name), async () => {
       for (const [path, content] of Object.entries(files)) writeFileSync(join(workspace, path), content)
+      if (made !== undefined) execFileSync("python3", ["-c", made], { cwd: workspace })
       const learned = await learn("--as", "learned.it", "--", ...command)
       expect(learned.writes.map(({ glob }) => glob)).toEqual(expect.arrayContaining([...writes]))
-      expect(learned.programs.map(({ program }) => program)).toEqual([...starts])
+      if (starts !== "any") expect(learned.programs.map(({ program }) => program)).toEqual([...starts])
       const receipts = learned.runs.map(({ receipt }) => receipt)
       expect(receipts).toHaveLength(2)
       for (const each of learned.writes) expect(each.receipts).toEqual(receipts)

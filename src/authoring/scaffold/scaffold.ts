@@ -13,6 +13,8 @@ import { embedder, greeter, nodeModule, pythonModule, pythonServer } from "./pro
 export interface ScaffoldFile {
   readonly path: string
   readonly text: string
+  /** what is written, of a file that is no text; `text` then says so */
+  readonly bytes?: Uint8Array
   readonly executable?: true
 }
 

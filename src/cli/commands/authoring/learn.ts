@@ -4,6 +4,7 @@
  * Guarantees: no run is committed; nothing is applied: what is proposed goes to `--out DIR`, never over other files, or to
  * stdout. A host is reached only where it was allowed for the run.
  */
+import { isUtf8 } from "node:buffer"
 import { lstatSync, readFileSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
 import { type SeenCall, learnedManifests } from "../../../authoring/learn/manifests.ts"
@@ -101,7 +102,10 @@ const samplesOf = (workspace: string, words: readonly string[]): readonly Scaffo
       const stat = lstatSync(join(workspace, ...parts.slice(0, at + 1)), { throwIfNoEntry: false })
       return at === parts.length - 1 ? stat?.isFile() === true && stat.size <= SAMPLE_BYTES : stat?.isDirectory()
     })
-    return isPlain ? [{ path: join("example", name), text: readFileSync(path, "utf8") }] : []
+    if (!isPlain) return []
+    const bytes = readFileSync(path)
+    const text = isUtf8(bytes) ? bytes.toString("utf8") : `(${bytes.length} bytes that are no text)`
+    return [{ path: join("example", name), text, bytes }]
   })
 }
 

@@ -16,11 +16,11 @@ type Written =
 export const stands = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined
 const isFolder = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-const writeOne = (path: string, { text, executable }: ScaffoldFile): void => {
+const writeOne = (path: string, { text, bytes: own, executable }: ScaffoldFile): void => {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
   const fd = openSync(path, flags, executable === true ? 0o755 : 0o644)
   try {
-    const bytes = Buffer.from(text)
+    const bytes = own ?? Buffer.from(text)
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
   } finally {
     closeSync(fd)
