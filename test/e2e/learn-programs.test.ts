@@ -98,8 +98,7 @@ interface Program {
   readonly why: RegExp
 }
 /** It may not write there: with nothing else to write, the workspace is read-only; else what it wrote is judged. */
-const unwritable =
-  /undeclared_write|Read-only file system|read-only file system|EROFS|readonly database|unable to open database/
+const unwritable = /undeclared_write|stopped: \S+ was to be changed, and lies where nothing can be/
 const programs: readonly Program[] = [
   {
     name: "npm",

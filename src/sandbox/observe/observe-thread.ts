@@ -4,7 +4,7 @@
  * Guarantees: whatever goes wrong with one question, it is answered; a thread that ends ends what it watched, since then
  * the kernel refuses the calls that are asked about.
  */
-import { closeSync, openSync } from "node:fs"
+import { accessSync, closeSync, constants, openSync } from "node:fs"
 import { parentPort } from "node:worker_threads"
 import { type PathCall, pathCalls } from "./calls.ts"
 import { Listener, type Question, readSocketPath, readText, readWord, statInRoot } from "./listener.ts"
@@ -53,12 +53,24 @@ const readAsked = (call: PathCall, question: Question): Asked => {
   return { op: call.op, writes: writesOf(call, question), paths }
 }
 
+/** Mounted to be read alone, as where a contract and its driver name nothing that may be written. */
+const isReadOnly = (root: number): boolean => {
+  try {
+    accessSync(`/proc/self/fd/${root}/workspace`, constants.W_OK)
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EROFS"
+  }
+}
+
 const watch = ({ listener: fd, workspace, startsScratch }: ToObserver): Observed => {
   const listener = new Listener(fd)
   let root: number | undefined
+  let closed: boolean | undefined
   try {
     const recorder = new Recorder({
       look: (path) => (root === undefined ? undefined : statInRoot(root, path)),
+      isWorkspaceClosed: () => (closed ??= root === undefined ? undefined : isReadOnly(root)) === true,
       workspace,
       startsScratch,
     })

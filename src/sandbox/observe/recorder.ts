@@ -32,6 +32,8 @@ const isProgramHere = (path: string): boolean =>
 interface RecorderOptions {
   /** what a path leads to inside */
   readonly look: (path: string) => Stats | undefined
+  /** is the workspace there to be read alone? */
+  readonly isWorkspaceClosed: () => boolean
   /** the workspace's folder on this machine */
   readonly workspace: string
   /** may what lies in /tmp be started? */
@@ -97,7 +99,8 @@ export class Recorder {
   #asked(op: "read" | "write", path: string): Told {
     const place = placeOf(path)
     if (op === "write") {
-      if (place === "workspace" || place === "kernel") return { op, verdict: "allowed" }
+      const isClosed = place === "workspace" && this.#options.isWorkspaceClosed()
+      if (!isClosed && (place === "workspace" || place === "kernel")) return { op, verdict: "allowed" }
       if (place === "scratch") return { op, verdict: "discarded" }
       if (place === "home")
         return { op, verdict: "discarded", ...(isStarted(path) ? { reason: "own_home", notable: true } : {}) }
