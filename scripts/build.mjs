@@ -2,13 +2,13 @@
  * Builds `dist` from `src`; npm's `prepare` hook.
  *
  * Guarantees: after success `dist/.built` is newer than every source; a failed build leaves no such stamp, so that
- * nothing runs a half-built tree.
+ * nothing runs a half-built tree. As the hook it leaves a `dist` that is current as it is.
  * Does not: fail where TypeScript is not installed (`npm ci --omit=dev`): there is nothing to build with then.
  */
 import { spawnSync } from "node:child_process"
 import { cpSync, existsSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { findNode, isMain, root, say, stampOfBuild } from "./house.mjs"
+import { findNode, isDistCurrent, isMain, root, say, stampOfBuild } from "./house.mjs"
 
 /** @returns {"built" | "no-compiler" | "failed" | "not-writable"} */
 export const build = () => {
@@ -40,7 +40,10 @@ export const build = () => {
   return "built"
 }
 
-if (isMain(import.meta.url)) {
+// npm runs the hook for every `npx caisson` in the clone, beside a daemon that loads parts of `dist` as it needs them.
+const isUnneeded = process.env["npm_lifecycle_event"] === "prepare" && isDistCurrent()
+
+if (isMain(import.meta.url) && !isUnneeded) {
   const outcome = build()
   if (outcome === "no-compiler") say("caisson: TypeScript is not installed; dist is left as it is")
   if (outcome === "not-writable") say("caisson: dist cannot be written here; run the build as the owner of this folder")

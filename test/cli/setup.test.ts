@@ -12,6 +12,7 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs"
 import { join } from "node:path"
@@ -104,6 +105,24 @@ describe("npm packages", () => {
     expect(stdout).toBe("")
     expect(stderr).toContain("run: npm ci")
   })
+})
+
+test("npm's prepare, which every npx in a clone runs, leaves a dist that is current as it is, under a daemon that runs from it", () => {
+  mkdirSync(join(clone, "src"))
+  writeFileSync(join(clone, "src", "a.ts"), "export {}\n")
+  mkdirSync(join(clone, "dist"))
+  for (const name of ["kept.js", ".built"]) writeFileSync(join(clone, "dist", name), "")
+  symlinkSync(join(house, "node_modules"), join(clone, "node_modules"))
+  const prepare = (): boolean => {
+    spawnSync(process.execPath, [join(clone, "scripts", "build.mjs")], {
+      env: { PATH: bin, npm_lifecycle_event: "prepare" },
+    })
+    return existsSync(join(clone, "dist", "kept.js"))
+  }
+  expect(prepare()).toBe(true)
+  const later = new Date(Date.now() + 10_000)
+  utimesSync(join(clone, "src", "a.ts"), later, later)
+  expect(prepare()).toBe(false)
 })
 
 test("a script that is killed takes along what it runs", async () => {
