@@ -1,4 +1,5 @@
 /** `caisson import`: what is written is what was read, and nothing that is there is touched. */
+import { execFileSync } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -74,6 +75,23 @@ test("writes nothing where one of the files is refused, and names its line", asy
     diagnostics: expect.arrayContaining([expect.objectContaining({ file, path: "type", line: 12, column: 1 })]),
   })
   expect(existsSync(to)).toBe(false)
+})
+
+test.each([
+  ["a pipe that nobody writes to", (path: string) => void execFileSync("mkfifo", [path])],
+  ["a link to what never ends", (path: string) => symlinkSync("/dev/zero", path)],
+])("waits for nothing and reads no further than what was named: %s", async (_, plant) => {
+  const from = join(room.folder, "from")
+  cpSync(join(fixtures, "aml"), from, { recursive: true })
+  plant(join(from, "planted.tool.md"))
+  const { code, stdout } = await caisson(["import", "aml", from, "--to", join(room.folder, "out")])
+  expect(code).toBe(2)
+  expect(JSON.parse(stdout)).toMatchObject({
+    written: [],
+    diagnostics: expect.arrayContaining([
+      expect.objectContaining({ file: join(from, "planted.tool.md"), rule: "not-a-regular-file" }),
+    ]),
+  })
 })
 
 test("knows its formats by name", async () => {

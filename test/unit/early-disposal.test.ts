@@ -104,7 +104,12 @@ export const inTime = async (): Promise<number> => {
         "--format=unix",
         file,
       ],
-      { cwd: folder, encoding: "utf8" },
+      {
+        cwd: folder,
+        encoding: "utf8",
+        // Where it looks for the part that knows types, whoever started the tests.
+        env: { ...process.env, PATH: `${join(root, "node_modules/.bin")}:${process.env["PATH"]}` },
+      },
     )
     const found = stdout.split("\n").filter((line) => line.includes("return-await"))
     expect(found).toHaveLength(1)

@@ -6,20 +6,18 @@
  * each. Only regular files are read, and no more of each than its limit and one byte.
  * Assumes: the folders are the operator's choice.
  */
-import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync, statSync } from "node:fs"
+import { lstatSync, readdirSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { createReport } from "../values/diagnostics.ts"
 import { claimsOfFront } from "./claims.ts"
 import type { DefinedManifest } from "./defined.ts"
 import { formatOf } from "../formats/formats.ts"
 import { manifestKind } from "./kind.ts"
+import { type ManifestBytes, readBounded } from "./bounded.ts"
 import { limits } from "../limits.ts"
 import { sha256 } from "../values/digest.ts"
 import type { DriverCode } from "../driver-code.ts"
 import type { LoadResult, ManifestKind } from "../types.ts"
-
-/** A manifest's bytes, or why they cannot be read. */
-export type ManifestBytes = Uint8Array | string
 
 export interface FoundManifests {
   /** files that were named by themselves may be no manifests */
@@ -124,27 +122,6 @@ function start(walk: Walk, path: string): void {
       `cannot be read: ${(error as NodeJS.ErrnoException).code ?? "error"}`,
       "check the path",
     )
-  }
-}
-
-/** At most one byte more than the limit is read, whatever the file grows to. */
-function readBounded(file: string): ManifestBytes {
-  let fd: number | undefined
-  try {
-    fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-    if (!fstatSync(fd).isFile()) return "is not a regular file"
-    const buffer = new Uint8Array(Math.min(fstatSync(fd).size, limits.fileBytes) + 1)
-    let filled = 0
-    for (;;) {
-      const count = readSync(fd, buffer, filled, buffer.length - filled, null)
-      filled += count
-      if (count === 0 || filled === buffer.length) return buffer.subarray(0, filled)
-    }
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? "error"
-    return code === "ELOOP" ? "is a symbolic link, which is not followed" : `cannot be read: ${code}`
-  } finally {
-    if (fd !== undefined) closeSync(fd)
   }
 }
 

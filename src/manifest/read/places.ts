@@ -7,7 +7,7 @@
 import { linePlace, scanJson } from "../formats/aruntime/json-scan.ts"
 import { writtenFile } from "../formats/format.ts"
 import type { Diagnostic } from "../types.ts"
-import type { ManifestBytes } from "./find.ts"
+import type { ManifestBytes } from "./bounded.ts"
 import { locatorOf } from "./locate.ts"
 
 type Place = Pick<Required<Diagnostic>, "line" | "column">

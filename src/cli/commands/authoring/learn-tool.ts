@@ -3,7 +3,6 @@
  *
  * Guarantees: the manifests are read and left as they are. What would widen them and what would narrow them are files apart.
  */
-import { readFileSync } from "node:fs"
 import { basename } from "node:path"
 import { createTwoFilesPatch } from "diff"
 import { amend, type ListEdit } from "../../../authoring/learn/amend.ts"
@@ -14,6 +13,9 @@ import type { ScaffoldFile } from "../../../authoring/scaffold/scaffold.ts"
 import { processCaller } from "../../../host/access/caller.ts"
 import { canObserve } from "../../../sandbox/observe/can-observe.ts"
 import type { Host } from "../../../host/types.ts"
+import { formatOf } from "../../../manifest/formats/formats.ts"
+import { writtenFile } from "../../../manifest/formats/format.ts"
+import { readBounded } from "../../../manifest/read/bounded.ts"
 import type { DriverContract, JsonObject, ToolContract } from "../../../manifest/types.ts"
 import { exit, exitOf } from "../../exit.ts"
 import type { Terminal } from "../../terminal.ts"
@@ -75,9 +77,16 @@ const diffOf = (
 ): readonly ScaffoldFile[] => {
   if (changes.length === 0) return []
   const diffs = (["tool", "driver"] as const).map((file) => {
-    const text = readFileSync(files[file], "utf8")
-    const amended = amend(text, editsFor(file, changes, verb))
-    const left = amended.left.map(({ path }) => `# by hand: ${path.join(".")} of ${basename(files[file])}\n`).join("")
+    const edits = editsFor(file, changes, verb)
+    const byHand = (all: readonly ListEdit[], how = "by hand"): string =>
+      all.map(({ path }) => `# ${how}: ${path.join(".")} of ${inline(basename(files[file]))}\n`).join("")
+    if (formatOf(writtenFile(files[file])) !== undefined)
+      return byHand(edits, "by hand, as an annotation in caisson.yaml")
+    const bytes = readBounded(files[file])
+    if (typeof bytes === "string") return byHand(edits)
+    const text = Buffer.from(bytes).toString("utf8")
+    const amended = amend(text, edits)
+    const left = byHand(amended.left)
     return (
       left +
       (amended.text === text ? "" : createTwoFilesPatch(inline(files[file]), inline(files[file]), text, amended.text))

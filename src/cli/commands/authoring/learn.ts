@@ -4,9 +4,7 @@
  * Guarantees: no run is committed; nothing is applied: what is proposed goes to `--out DIR`, never over other files, or to
  * stdout. A host is reached only where it was allowed for the run.
  */
-import { isUtf8 } from "node:buffer"
-import { lstatSync, readFileSync } from "node:fs"
-import { basename, join, resolve } from "node:path"
+import { basename, resolve } from "node:path"
 import { type SeenCall, learnedManifests } from "../../../authoring/learn/manifests.ts"
 import { citing, type Needs, needsOf, runsOthers } from "../../../authoring/learn/propose.ts"
 import {
@@ -26,10 +24,11 @@ import { onInterrupt } from "../../interrupt.ts"
 import { diagnosticLines } from "../../render/diagnostics.ts"
 import { resultJson, type Terminal } from "../../terminal.ts"
 import { says } from "../../texts.ts"
-import { inline } from "../../visible.ts"
+import { inline, visible } from "../../visible.ts"
 import { examineNew } from "./examine.ts"
 import { holdsUp, learnCommand, type LearnedRuns } from "./learn-command.ts"
 import { learnTool } from "./learn-tool.ts"
+import { samplesOf } from "./samples.ts"
 import { openedBy } from "./watched.ts"
 import { versionOf } from "./version-of.ts"
 import { writeNew } from "./write-new.ts"
@@ -89,25 +88,6 @@ const callsOf = ({ byInput }: LearnedRuns): readonly SeenCall[] =>
     const isSame = outputs.length > 1 && first !== undefined && outputs.every((each) => each === first)
     return { input, ...(isSame ? { output: first } : {}) }
   })
-
-const SAMPLES = 20
-const SAMPLE_BYTES = 65_536
-
-/** Files of the workspace that the command's own words name: what its examples are run on. */
-const samplesOf = (workspace: string, words: readonly string[]): readonly ScaffoldFile[] => {
-  const names = [...new Set(words)].filter((word) => /^[\w][\w./-]*$/.test(word) && !word.split("/").includes(".."))
-  return names.slice(0, SAMPLES).flatMap((name): readonly ScaffoldFile[] => {
-    const path = join(workspace, name)
-    const isPlain = name.split("/").every((_, at, parts) => {
-      const stat = lstatSync(join(workspace, ...parts.slice(0, at + 1)), { throwIfNoEntry: false })
-      return at === parts.length - 1 ? stat?.isFile() === true && stat.size <= SAMPLE_BYTES : stat?.isDirectory()
-    })
-    if (!isPlain) return []
-    const bytes = readFileSync(path)
-    const text = isUtf8(bytes) ? bytes.toString("utf8") : `(${bytes.length} bytes that are no text)`
-    return [{ path: join("example", name), text, bytes }]
-  })
-}
 
 interface Proposal {
   readonly files: readonly ScaffoldFile[]
@@ -226,7 +206,7 @@ const settle = (proposal: Proposal, flags: LearnFlags, terminal: Terminal): numb
   const { out } = flags
   if (out === undefined) {
     if (asJson) resultJson(terminal, { ok: true, ...report, files: files.map(({ path, text }) => ({ path, text })) })
-    else for (const { path, text } of files) terminal.result(`# ${inline(path)}\n${text}`)
+    else for (const { path, text } of files) terminal.result(`# ${inline(path)}\n${visible(text)}`)
     return diagnostics.length === 0 ? exit.ok : exit.usage
   }
   const written = writeNew(resolve(out), files)

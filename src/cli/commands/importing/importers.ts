@@ -1,5 +1,4 @@
 /** The formats that `caisson import` knows, by the word that is typed. */
-import { readFileSync } from "node:fs"
 import { findManifests } from "../../../manifest/read/find.ts"
 import { readForeign } from "../../../manifest/read/foreign.ts"
 import { withPlaces } from "../../../manifest/read/places.ts"
@@ -30,7 +29,8 @@ const fromFiles =
       if (typeof id === "string")
         manifests.push(...foreign.parts.map(({ kind, front }) => ({ id, doctype: kind, front })))
     }
-    return { manifests, diagnostics: withPlaces(diagnostics, (file) => readFileSync(file)) }
+    // What was found as it was read: what was refused may be a pipe, or a link to what never ends.
+    return { manifests, diagnostics: withPlaces(diagnostics, (file) => found.files.get(file)?.()) }
   }
 
 const notOfIt = (file: string, { title, files }: Format): Diagnostic => {

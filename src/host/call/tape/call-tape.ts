@@ -6,7 +6,7 @@
  * whole or not at all, readable by its owner alone. Each attempt begins it anew.
  */
 import { createHash } from "node:crypto"
-import { readFileSync, statSync } from "node:fs"
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs"
 import { resolve } from "node:path"
 import { parseTape, tapeText } from "../../../egress-proxy/tape/file.ts"
 import { tapeBytes } from "../../../egress-proxy/tape/limits.ts"
@@ -95,16 +95,21 @@ export const tapeOf = (asked: { record?: string | undefined; replay?: string | u
   if (record !== undefined) return { ok: true, value: recording(resolve(record)) }
   if (replay === undefined) return undefined
   const file = resolve(replay)
+  let fd: number | undefined
   try {
-    const facts = statSync(file)
+    // Once: what was looked at is what is read, and a pipe is not waited for.
+    fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
+    const facts = fstatSync(fd)
     if (!facts.isFile() || facts.size > 2 * tapeBytes)
       return unusable(`the recording ${file} is no file of at most ${2 * tapeBytes} bytes`)
-    const text = readFileSync(file, "utf8")
+    const text = readFileSync(fd, "utf8")
     const read = parseTape(text)
     if (!read.ok) return unusable(`the recording ${file} cannot be replayed: ${read.message}`)
     return { ok: true, value: replaying(file, text, read.value) }
   } catch (error) {
     return unusable(`the recording ${file} cannot be read: ${error instanceof Error ? error.message : ""}`)
+  } finally {
+    if (fd !== undefined) closeSync(fd)
   }
 }
 

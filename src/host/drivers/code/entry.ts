@@ -6,13 +6,14 @@
  * `implements`, or for fewer, are `execute_binding_mismatch`; what contradicts the manifest is noted, and the manifest
  * holds (AIP-30 rule 2). What this host never calls for a driver is refused by its name.
  */
-import { createHash } from "node:crypto"
-import { readFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { checkExecuteKeys } from "../../../manifest/contracts/binding.ts"
+import { limits } from "../../../manifest/limits.ts"
+import { readBounded } from "../../../manifest/read/bounded.ts"
 import { ADAPTERS } from "../../../manifest/driver-code.ts"
 import { shown } from "../../../manifest/values/diagnostics.ts"
+import { sha256 } from "../../../manifest/values/digest.ts"
 import type { DriverCode, DriverContract, JsonObject, JsonValue } from "../../../manifest/types.ts"
 import { hostLimits } from "../../limits.ts"
 import { ownTransforms } from "../../invoke/mapping.ts"
@@ -35,13 +36,10 @@ const refuse = (
   answer: { available: false, code, reason, fix },
 })
 
-/** The file as it is now; undefined where it is gone. */
+/** The file as it is now; undefined where it is gone, or no file that could have been registered. */
 const digestNow = (file: string): string | undefined => {
-  try {
-    return `sha256:${createHash("sha256").update(readFileSync(file)).digest("hex")}`
-  } catch {
-    return undefined
-  }
+  const bytes = readBounded(file)
+  return typeof bytes === "string" || bytes.length > limits.fileBytes ? undefined : sha256(bytes)
 }
 
 interface Said {
