@@ -261,7 +261,12 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
       caller,
       ...(why === undefined || why === "" ? {} : { reason: why }),
     }
-    return open(() => turn.pass(() => held.decide(asked, cancel), cancel))
+    return open(() =>
+      turn.pass(async () => {
+        await recorded.settled(asked.id)
+        return await held.decide(asked, cancel)
+      }, cancel),
+    )
   }
 
   const reload = createReload({

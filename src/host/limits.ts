@@ -224,6 +224,7 @@ export const hostLimits = Object.freeze({
     5_000,
     "the log is still being indexed: overloaded, and the next question finds more done",
   ),
+  storeGroup: limit("the store on SQLite", 128, "further changes wait for the next commit"),
   postgresConnections: limit("the store on PostgreSQL", 8, "further verbs wait for a session"),
   postgresConnectMs: limit("the store on PostgreSQL", 3_000, "it is tried again until storeWaitMs is over"),
   postgresStatementMs: limit("the store on PostgreSQL", 5_000, "the statement, or its wait for a lock, is given up"),

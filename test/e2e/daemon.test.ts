@@ -121,6 +121,24 @@ describe("the daemon", () => {
     expect(note("held.txt")).toBe("by the tool")
   })
 
+  it("tells of a held call that was decided what became of it, by its id and by its key", async () => {
+    for (const decision of ["approve", "deny"] as const) {
+      const headers = { "idempotency-key": `held-${decision}` }
+      const body = act(write(`notes/${decision}.txt`))
+      const held = await person("POST", "/v1/calls", body, headers)
+      expect(held).toMatchObject({ status: 428, body: { error: { code: "approval_required" } } })
+      const id = String(held.body["call"])
+      const decided = await person("POST", `/v1/approvals/${id}`, { decision })
+      expect(decided).toMatchObject({ status: 200, body: { ok: decision === "approve", call: id } })
+      expect(await person("GET", `/v1/calls/${id}`)).toMatchObject({
+        status: 200,
+        body: { state: "settled", envelope: decided.body },
+      })
+      const again = await person("POST", "/v1/calls", body, headers)
+      expect(again.body).toEqual(decided.body)
+    }
+  })
+
   it("answers later where that is asked for, tells what happens meanwhile, and goes on where a reader was", async () => {
     const begun = await alice("POST", "/v1/calls", act({ verb: "print", args: ["9"] }), { prefer: "respond-async" })
     expect(begun).toMatchObject({ status: 202, body: { state: "running" } })

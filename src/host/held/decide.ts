@@ -20,6 +20,7 @@ import { maySee, mayDecide } from "./deciders.ts"
 import { expiresOf, factsOf, isDamaged } from "./facts.ts"
 import { type HeldAnswer, folderOf, isCallId, lockHeld, readAnswer } from "./files.ts"
 import { refusedDraft } from "./receipts.ts"
+import { finalEnvelope } from "./final.ts"
 import { endClaim } from "./settle-held.ts"
 import { makeWhole, receiptHolding, resume } from "./tend.ts"
 
@@ -236,16 +237,12 @@ const decideLocked = async (
     ...(error === undefined ? {} : { error }),
     ...(reason === undefined ? {} : { reason }),
   })
-  const base = {
-    call: id,
-    driver: factsOf(held).driver,
-    effects: (answer?.effects ?? []).map((effect) => ({ ...effect, committed })),
-    denied: answer?.denied ?? [],
+  const failed = settled.error
+  return finalEnvelope(held, answer, {
+    committed,
     receipt: settled.receipt,
-  }
-  if (settled.error !== undefined || answer === undefined)
-    return { ok: false, error: settled.error ?? callErrorOf(busy), ...base }
-  return { ok: true, value: answer.value, ...base, ...(answer.notes.length > 0 ? { notes: answer.notes } : {}) }
+    ...(failed === undefined ? {} : { error: failed }),
+  })
 }
 
 export const decide = async (context: HeldContext, asked: Asked, cancel: AbortSignal): Promise<Envelope> => {

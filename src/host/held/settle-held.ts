@@ -10,7 +10,9 @@ import { callErrorOf } from "../failure.ts"
 import type { CallError } from "../types.ts"
 import type { Claim, HeldCall } from "../store/store.ts"
 import type { HeldContext } from "./context.ts"
-import { removeHeldFolder } from "./files.ts"
+import { factsOf } from "./facts.ts"
+import { readAnswer, removeHeldFolder } from "./files.ts"
+import { finalEnvelope, settledCall } from "./final.ts"
 import { type DecisionEnd, decisionDraft } from "./receipts.ts"
 
 interface SettledDecision {
@@ -56,7 +58,9 @@ export const endClaim = async (
       return settled
     }
     const verdict = end.error?.code ?? "ok"
-    await store.settle(held.id, claim.number, { verdict, committed: end.committed, receipt })
+    const answer = readAnswer(context.core.data, held.id, factsOf(held).answer)
+    const ended = settledCall(claim, finalEnvelope(held, answer, { ...settled, committed: end.committed }))
+    await store.settle(held.id, claim.number, { verdict, committed: end.committed, receipt }, ended)
     await tidy(context, held.id)
   } catch {
     // The receipt says how it ended; the next host brings the store in line with it.

@@ -9,12 +9,14 @@
 import { FolderReplaced, LockWaitEnded, lookAt } from "../../sandbox/folder.ts"
 import { hasFinished, notedCommits, txRootOf } from "../../sandbox/effects/index.ts"
 import { callErrorOf } from "../failure.ts"
+import { type ReasonCode, reasons } from "../reasons.ts"
 import { isOver, now } from "../store/instant.ts"
 import type { Claim, HeldCall, Store } from "../store/store.ts"
 import type { CallError } from "../types.ts"
 import type { HeldContext } from "./context.ts"
 import { factsOf } from "./facts.ts"
-import { heldOnDisk, isCallId, lockHeld } from "./files.ts"
+import { heldOnDisk, isCallId, lockHeld, readAnswer } from "./files.ts"
+import { finalEnvelope, settledCall } from "./final.ts"
 import { holdDraft, recorded, type RecordedDecision } from "./receipts.ts"
 import { endClaim, tidy } from "./settle-held.ts"
 
@@ -37,6 +39,14 @@ const errorFor = (claim: Claim): CallError => {
         details: { commit: "none" },
       })
   }
+}
+
+/** What the receipt of a decision says of how it ended, in words. */
+const errorOf = (claim: Claim, verdict: string): CallError => {
+  const usual = errorFor(claim)
+  if (usual.code === verdict || !Object.hasOwn(reasons, verdict)) return usual
+  const code = verdict as ReasonCode
+  return callErrorOf({ ok: false, code, message: reasons[code].message, details: { commit: "none" } })
 }
 
 /** Make the workspace whole, so that notes tell; false where the folder is not in its place, or is in use for too long. */
@@ -72,7 +82,11 @@ const follow = async (
   const store = await context.store()
   if (!told.final && !committed) return void (await store.release(held.id, claim.number))
   const { receipt, verdict } = told
-  await store.settle(held.id, claim.number, { verdict: committed ? "ok" : verdict, committed, receipt })
+  const error = committed || verdict === "ok" ? undefined : errorOf(claim, verdict)
+  const answer = readAnswer(context.core.data, held.id, factsOf(held).answer)
+  const end = { committed, receipt, ...(error === undefined ? {} : { error }) }
+  const ended = settledCall(claim, finalEnvelope(held, answer, end))
+  await store.settle(held.id, claim.number, { verdict: committed ? "ok" : verdict, committed, receipt }, ended)
   await tidy(context, held.id)
 }
 

@@ -85,7 +85,7 @@ const unavailable = (error: StoreUnavailable): Failure => ({
 export class RecordedCalls {
   readonly #data: string
   readonly #store: () => Promise<Store>
-  readonly #keeping = new Set<Promise<unknown>>()
+  readonly #keeping = new Map<string, Promise<unknown>>()
   readonly #running = new Map<string, Running>()
   readonly #all: boolean
   readonly #isUsed: () => boolean
@@ -178,8 +178,8 @@ export class RecordedCalls {
     const kept: Promise<void> = this.#store()
       .then((store) => store.settleCall(of, { endedMs: Date.now(), envelope: envelope as unknown as JsonObject }, keep))
       .catch(() => undefined)
-      .finally(() => this.#keeping.delete(kept))
-    this.#keeping.add(kept)
+      .finally(() => this.#keeping.delete(of.id))
+    this.#keeping.set(of.id, kept)
     return kept
   }
 
@@ -194,9 +194,9 @@ export class RecordedCalls {
     const ended = { endedMs: Date.now(), envelope: envelopeOf(call.id, lost) as unknown as JsonObject }
     await (await this.#store()).settleCall(call, ended, keep)
   }
-  /** What is still being kept. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#keeping)
+  /** What is still being kept; of one call, before what it answered is amended. */
+  async settled(call?: string): Promise<void> {
+    await (call === undefined ? Promise.all(this.#keeping.values()) : this.#keeping.get(call))
   }
 
   async find(id: string, caller: Caller): Promise<RecordedCall | undefined> {

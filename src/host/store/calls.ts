@@ -2,7 +2,8 @@
  * The table of calls: what was admitted, under which key, and what it answered.
  *
  * Guarantees: a key of a caller's stands for one call: who brings it again is given that call, and with another payload is
- * told so. What a call answered is remembered once. Calls that ended are forgotten after `keepMs`, those with a key after
+ * told so. What a call answered is remembered once, and of one that
+ * was held once more when it was decided. Calls that ended are forgotten after `keepMs`, those with a key after
  * `keepKeyedMs`, never one that runs.
  */
 import type { JsonObject } from "../../manifest/types.ts"
@@ -101,6 +102,12 @@ export function* settleCall(call: NewCall, owner: string, ended: SettledCall): V
       WHERE calls.state = 'running' AND calls.owner = excluded.owner`),
     ...valuesOf(call, owner, "settled", ended),
   )
+}
+
+/** One that was held answers something else once it was decided; of one that is not on record nothing is remembered. */
+export function* amendCall(id: string, owner: string, { endedMs, envelope }: SettledCall): Verb<void> {
+  const sql = "UPDATE calls SET envelope = ?, ended_ms = ? WHERE id = ? AND owner = ? AND state = 'settled'"
+  yield* change(sql, JSON.stringify(envelope), endedMs, id, owner)
 }
 
 export function* forgetCalls(atMs: number, { keepMs, keepKeyedMs }: CallRetention): Verb<void> {

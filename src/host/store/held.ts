@@ -6,6 +6,7 @@
  * one host's own: what another host holds lies in its data folder.
  */
 import type { JsonObject } from "../../manifest/types.ts"
+import { amendCall } from "./calls.ts"
 import { type Instant, isOver } from "./instant.ts"
 import type {
   Claim,
@@ -17,6 +18,7 @@ import type {
   HoldBounds,
   HoldResult,
   NewHeldCall,
+  SettledCall,
 } from "./store.ts"
 import { allRows, change, oneRow, type Row, type Verb } from "./verb.ts"
 
@@ -156,8 +158,16 @@ const FORGET = `DELETE FROM held WHERE id IN (
     WHERE state = 'settled' AND owner = ? AND tenant = (SELECT tenant FROM held WHERE id = ?)
   ) AS own WHERE place > ?)`
 
-export function* settle(owner: string, id: string, number: number, outcome: HeldOutcome, most: number): Verb<boolean> {
+export function* settle(
+  owner: string,
+  id: string,
+  number: number,
+  outcome: HeldOutcome,
+  most: number,
+  ended?: SettledCall,
+): Verb<boolean> {
   if (!(yield* end(owner, id, number, "settled", outcome))) return false
+  if (ended !== undefined) yield* amendCall(id, owner, ended)
   yield* change(FORGET, owner, id, most)
   return true
 }

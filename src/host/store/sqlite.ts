@@ -33,6 +33,7 @@ export const openSqliteStore = async (
     write,
     repeatable: write,
     async [Symbol.asyncDispose]() {
+      await open.idle()
       open[Symbol.dispose]()
     },
   }

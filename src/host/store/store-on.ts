@@ -62,7 +62,7 @@ export const storeOn = (engine: Engine, most: number): Store => {
     receipted: (id, receipt) => engine.write(() => receipted(owner, id, receipt)),
     claim: (id, decision, by, at) => engine.write(() => claim(owner, id, decision, by, at)),
     release: (id, number) => engine.write(() => release(owner, id, number)),
-    settle: (id, number, outcome) => engine.write(() => settle(owner, id, number, outcome, most)),
+    settle: (id, number, outcome, ended) => engine.write(() => settle(owner, id, number, outcome, most, ended)),
     grant: (grant, bounds) => engine.write(() => makeGrant(grant, bounds)),
     grants: (filter) => engine.read(() => grantsOf(filter)),
     revokeGrant: (tenant, id, atMs) => engine.write(() => revokeGrant(tenant, id, atMs)),

@@ -378,8 +378,8 @@ export interface Store extends AsyncDisposable {
   claim(id: string, decision: Decision, by: string, at: Instant): Promise<ClaimResult>
   /** Give a claim up: the call is held as before. False where the claim is not the current one. */
   release(id: string, claim: number): Promise<boolean>
-  /** False where the claim is not the current one. */
-  settle(id: string, claim: number, outcome: HeldOutcome): Promise<boolean>
+  /** False where the claim is not the current one. `ended`: what the call answered in the end, where it is on record. */
+  settle(id: string, claim: number, outcome: HeldOutcome, ended?: SettledCall): Promise<boolean>
   /** False where the bounds leave no room. */
   grant(grant: NewGrant, bounds: GrantBounds): Promise<boolean>
   /** what ends first is the first */

@@ -1,7 +1,7 @@
 /** What every engine of the store must do. An engine adds itself by calling `storeContract` with how it is opened. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type NewGrant, type NewHeldCall, singleHost, type Store } from "../../../src/host/store/store.ts"
-import { callsContract, tokensContract } from "./contract-calls.ts"
+import { callsContract, keyed, tokensContract } from "./contract-calls.ts"
 import { loginsContract, offersContract, pacesContract } from "./contract-services.ts"
 import { spendingContract } from "./contract-spending.ts"
 import { began, later } from "./instants.ts"
@@ -111,6 +111,23 @@ export const storeContract = (name: string, start: () => Promise<Engine>): unkno
       )
       expect(asked.filter(({ ok }) => ok)).toHaveLength(1)
       expect(asked.filter((answer) => !answer.ok && answer.why === "deciding")).toHaveLength(19)
+    })
+
+    it("tells of a call that was held what it answered in the end, and makes nothing of one that is not on record", async () => {
+      const keep = { keepMs: 1_000_000, keepKeyedMs: 8_000_000 }
+      await store.settleCall(keyed("a", "k"), { endedMs: 5, envelope: { said: "it waits" } }, keep)
+      for (const id of ["a", "b"]) {
+        await store.hold(heldCall(id), roomy)
+        await store.claim(id, "approve", "bob", later(1))
+      }
+      const ended = { endedMs: 9, envelope: { said: "done" } }
+      const outcome = { verdict: "ok", committed: true }
+      expect(await store.settle("a", 2, outcome, { endedMs: 7, envelope: { said: "no" } })).toBe(false)
+      expect(await store.settle("a", 1, outcome, ended)).toBe(true)
+      expect(await store.settle("b", 1, outcome, ended)).toBe(true)
+      expect(await other.call("a")).toMatchObject({ state: "settled", ...ended })
+      expect(await other.admit(keyed("c", "k"))).toMatchObject({ ok: false, why: "known", call: ended })
+      expect(await other.call("b")).toBeUndefined()
     })
 
     it("lets only the current claim settle or release", async () => {

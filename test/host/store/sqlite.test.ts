@@ -70,6 +70,46 @@ it("of a transaction that fails in the middle nothing stays", async () => {
   expect(await own.read((db) => db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'more'").get())).toBeUndefined()
 })
 
+/** Frames of the log ahead that end a transaction. */
+const commits = (): number => {
+  const log = readFileSync(`${file}-wal`)
+  const frame = 24 + log.readUInt32BE(8)
+  const salt = log.readBigUInt64BE(16)
+  let count = 0
+  for (let at = 32; at + frame <= log.length; at += frame)
+    if (log.readBigUInt64BE(at + 8) === salt && log.readUInt32BE(at + 4) > 0) count += 1
+  return count
+}
+
+it("commits at once what comes at once, each change whole or not at all", async () => {
+  await using store = await openSqliteStore(file)
+  using own = await openSqliteFile(file, schema, 1_000)
+  const before = commits()
+  const held = await Promise.all(Array.from({ length: 50 }, (_, n) => store.hold(heldCall(`h${n}`), roomy)))
+  expect(held.every(({ ok }) => ok)).toBe(true)
+  expect(commits() - before).toBe(1)
+  const told = await Promise.allSettled(
+    [1, 2, 3, 4].map((n) =>
+      own.write((db) => {
+        db.exec(`DELETE FROM held WHERE id = 'h${n}'`)
+        if (n === 2) throw new Error("on purpose")
+        if (n === 3) db.exec("INSERT INTO nowhere VALUES (1)")
+        return n
+      }),
+    ),
+  )
+  expect(told.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"])
+  const left = await Promise.all(["h1", "h2", "h3", "h4"].map((id) => store.held(id)))
+  expect(left.map((one) => one?.id)).toEqual([undefined, "h2", "h3", undefined])
+})
+
+it("ends only when what was asked for is told", async () => {
+  const store = await openSqliteStore(file)
+  const asked = store.hold(heldCall("last"), roomy)
+  await store[Symbol.asyncDispose]()
+  expect(await asked).toEqual({ ok: true })
+})
+
 it("refuses a newer schema, and leaves the file as it is", async () => {
   const db = new DatabaseSync(file)
   db.exec(`PRAGMA application_id=${schema.applicationId}; PRAGMA user_version=${schema.steps.length + 1}`)

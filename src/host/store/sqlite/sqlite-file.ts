@@ -1,7 +1,8 @@
 /**
  * One SQLite file that processes share: opened, brought to this version's schema, and used in whole transactions.
  *
- * Guarantees: a transaction is on disk when `write` resolves (write-ahead log, `synchronous=FULL`), or nothing of it is;
+ * Guarantees: a change is on disk when `write` resolves (write-ahead log, `synchronous=FULL`), or nothing of it is; those that
+ * come at once share a commit (`group-commit.ts`);
  * waiting for another process never blocks the event loop and ends after `waitMs`. A file of a newer schema, of another
  * program, of another user, or with anything in it but what the steps make (`schema.ts`) is left as it is and refused, also
  * where it became so after it was opened. The file is this user's alone.
@@ -10,12 +11,17 @@
 import { closeSync, constants, fchmodSync, fstatSync, openSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { setTimeout as pause } from "node:timers/promises"
+import { groupCommits } from "./group-commit.ts"
 import { isAsMade, type Schema } from "./schema.ts"
 import { StoreUnavailable } from "../store.ts"
 
 export interface SqliteFile extends Disposable {
   read<T>(look: (db: DatabaseSync) => T): Promise<T>
   write<T>(change: (db: DatabaseSync) => T): Promise<T>
+}
+interface SharedFile extends SqliteFile {
+  /** Once every change that was asked for was told of. */
+  idle(): Promise<void>
 }
 
 const PRIMARY = 0xff
@@ -141,7 +147,7 @@ const unchanged = (file: string, schema: Schema): ((db: DatabaseSync) => void) =
   }
 }
 
-export const openSqliteFile = async (file: string, schema: Schema, waitMs: number): Promise<SqliteFile> => {
+export const openSqliteFile = async (file: string, schema: Schema, waitMs: number): Promise<SharedFile> => {
   makeFile(file)
   // Its own waiting would hold up the event loop.
   const db = new DatabaseSync(file, { timeout: 0, allowExtension: false, defensive: true })
@@ -172,9 +178,11 @@ export const openSqliteFile = async (file: string, schema: Schema, waitMs: numbe
         return work(db)
       }),
     )
+  const group = groupCommits((work) => use("BEGIN IMMEDIATE", work))
   return {
     read: (work) => use("BEGIN", work),
-    write: (work) => use("BEGIN IMMEDIATE", work),
+    write: group.write,
+    idle: group.idle,
     [Symbol.dispose]: () => {
       if (db.isOpen) db.close()
     },
