@@ -54,6 +54,8 @@ export const homeKeyNameFile = at("homes", "key")
 export const homeKeyLockFile = at("homes", "key.lock")
 /** held while a login, a refresh or a logout is under way: one for each driver, workspace and user */
 export const loginLocksFolder = at("logins", "locks")
+/** held while a sandbox is there: one for each place that a policy allows */
+export const limitLocksFolder = at("limits")
 /** a marker for each call under way: what a killed host left gets its receipt from it */
 export const callsFolder = at("calls")
 /** calls that wait for an answer, a folder each: the layer, what it was laid over, what the call answered */

@@ -6,7 +6,7 @@
  * user takes the role for it. Wrong tokens from one address are slowed down, so that nobody tries them out.
  */
 import type { FastifyRequest } from "fastify"
-import type { Socket } from "node:net"
+import { isIP, type Socket } from "node:net"
 import { type Caller, mayActForUser, processCaller } from "../../host/access/caller.ts"
 import { isUserId } from "../../host/access/os-user.ts"
 import type { Host } from "../../host/types.ts"
@@ -93,7 +93,7 @@ export const createAuthenticate = (host: Host, knocks: Knocks): ((request: Fasti
   return async (request) => {
     const caller = knocks.isLocal(request.raw.socket)
       ? { ...processCaller(), how: "socket" as const }
-      : await byToken(request)
+      : { ...(await byToken(request)), ...(isIP(request.ip) === 0 ? {} : { address: request.ip }) }
     const other = request.headers["caisson-user"]
     if (other === undefined) return caller
     if (typeof other !== "string" || !isUserId(other)) throw refuse("input_invalid", "`Caisson-User` is not a user id")

@@ -4,6 +4,7 @@
  * Guarantees: pure. Nothing of a caller is read from a request; where no caller is named it is the process itself, whose
  * OS user owns the data folder. Assumes: whoever makes a `Caller` has authenticated it.
  */
+import { isIP } from "node:net"
 import { isAbsolute, sep } from "node:path"
 import { unknownKey } from "../unknown-key.ts"
 import { isUserId, osUser } from "./os-user.ts"
@@ -23,6 +24,8 @@ export interface Caller {
   readonly user: string
   /** who was authenticated; another than `user` when acting for them */
   readonly actor: string
+  /** the address at the other end of its connection; absent: there is none, or nobody can tell */
+  readonly address?: string
   /** how it was authenticated */
   readonly how: (typeof WAYS)[number]
   /** real folders that it may name, and those below them */
@@ -33,7 +36,7 @@ export interface Caller {
 }
 
 /** Of a caller, what grants speak of. */
-export type WhoActs = Pick<Caller, "tenant" | "user" | "actor" | "roles">
+export type WhoActs = Pick<Caller, "tenant" | "user" | "actor" | "roles" | "address">
 
 /** The OS user that runs this process, here for `user`. */
 export const processCaller = (user?: string): Caller => {
@@ -60,6 +63,7 @@ const KEYS: Readonly<Record<keyof Caller, true>> = {
   tenant: true,
   user: true,
   actor: true,
+  address: true,
   how: true,
   workspaces: true,
   roles: true,
@@ -77,6 +81,8 @@ export const callerFault = (given: unknown): string | undefined => {
     return "`caller.tenant` must be a name: letters, digits, and . _ @ -"
   if (typeof caller.user !== "string" || typeof caller.actor !== "string")
     return "`caller.user` and `caller.actor` must be text"
+  if (caller.address !== undefined && (typeof caller.address !== "string" || isIP(caller.address) === 0))
+    return "`caller.address` must be an IP address"
   if (!WAYS.some((way) => way === caller.how)) return `\`caller.how\` must be one of ${WAYS.join(", ")}`
   if (
     caller.workspaces !== "any" &&

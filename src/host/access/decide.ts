@@ -1,8 +1,9 @@
 /**
  * May this caller make this call, and who has to say yes?
  *
- * Guarantees: pure, and in one order: who acts and for whom, the resource, the permission (grants, then rules), what of
- * rates and budgets cannot be held, then approval; the first that refuses decides. The strictest of contract, action,
+ * Guarantees: pure, and in one order: who acts and for whom, the resource, the permission (grants, what of a policy cannot
+ * be held, rules, the class of data), then approval; the first that refuses decides. Between `permit` and `decide` the host
+ * looks at rates and budgets. The strictest of contract, action,
  * rule and host holds (C-6: auto < on-mutate < always; a driver has no say). Effects on the workspace are approved as
  * effects: the call runs, and where asking is due its effects are shown and not committed. What cannot be undone by
  * throwing a layer away is asked about before anything runs, also for a plan.
@@ -60,6 +61,7 @@ export interface Approval {
   readonly onEffects: "commit" | "ask"
 }
 
+type Permit = { readonly ok: true; readonly access: AccessRecord } | Failure
 type Verdict = { readonly ok: true; readonly approval: Approval; readonly access: AccessRecord } | Failure
 
 const refuse = (code: "unauthorised" | "policy_violation", message: string, details: JsonObject = {}): Failure => ({
@@ -97,11 +99,12 @@ const why: Readonly<Record<AccessRecord["reason"], string>> = {
   "matched-grant": "a grant covers it",
   "default-allow": "every policy allows by default",
   "no-grant": "no grant covers it",
-  "condition-failed": "its grant has conditions that this host cannot tell",
+  "condition-failed": "a condition of its grant does not hold",
   "explicit-revoke": "its grant was revoked",
   "ttl-expired": "its grant has run out",
   "requirement-failed": "a requirement cannot be met here",
   "limit-exceeded": "a limit cannot be held here",
+  "policy-unreadable": "a policy cannot be read",
 }
 
 const namedRules = (policy: AccessPolicy, { tool, action }: Deed): readonly (GovernanceRule | string)[] =>
@@ -123,6 +126,17 @@ const grantRefusal = (record: AccessRecord, file: string | undefined): Failure =
     record.unheld === undefined
       ? `grant \`${record.action}\` to ${record.principal} in ${file ?? "a policy"}`
       : `take \`${record.unheld}\` out of ${file ?? "the policy"}, or narrow its \`applies_to\``,
+})
+
+const unreadable = (file: string): Failure => ({
+  ...refuse(
+    "policy_violation",
+    `the policy ${file} could not be read, and what it forbids is not known; nothing was run`,
+    {
+      reason: "policy-unreadable",
+    },
+  ),
+  hint: `mend it (\`caisson validate ${file}\` says what is wrong), or take it away`,
 })
 
 const ruleRefusal = (policy: AccessPolicy, deed: Deed): Failure | undefined => {
@@ -164,6 +178,11 @@ export type Permission =
 /** May this caller use this tool at all, whatever it is asked to do and whoever approves it? */
 export const mayUse = (policy: AccessPolicy, caller: WhoActs, deed: Deed, now: number): Permission => {
   const access = evaluateGrants(policy.grants, caller, deed, now)
+  const [lost] = policy.lost ?? []
+  if (lost !== undefined) {
+    const denied = { ...access, decision: "deny", reason: "policy-unreadable", policy: lost } as const
+    return { ok: false, access: denied, failure: unreadable(lost) }
+  }
   const failure =
     access.decision === "deny"
       ? grantRefusal(access, policy.grants.find(({ id }) => id === access.policy)?.source.file)
@@ -287,14 +306,24 @@ const approvalFor = (policy: AccessPolicy, caller: Caller, call: CallFacts): App
   return approval
 }
 
-export const decide = (policy: AccessPolicy, caller: Caller, call: CallFacts): Verdict => {
+/** All that comes before approval. */
+export const permit = (
+  policy: AccessPolicy,
+  caller: Caller,
+  call: Omit<CallFacts, "approved" | "beforehand">,
+): Permit => {
   const barred = mayCall(caller)
   if (barred !== undefined) return barred
   const { workspace } = call
   if (workspace !== undefined && !isAllowedFolder(workspace, caller.workspaces, policy.workspaces))
     return noSuchFolder(call.named)
   const permission = mayUse(policy, caller, call, call.now)
-  if (!permission.ok) return refusalTo(caller, permission, noSuchTool(call.asked))
+  return permission.ok ? permission : refusalTo(caller, permission, noSuchTool(call.asked))
+}
+
+export const decide = (policy: AccessPolicy, caller: Caller, call: CallFacts): Verdict => {
+  const permitted = permit(policy, caller, call)
+  if (!permitted.ok) return permitted
   const approval = approvalFor(policy, caller, call)
-  return "ok" in approval ? approval : { ok: true, approval, access: permission.access }
+  return "ok" in approval ? approval : { ok: true, approval, access: permitted.access }
 }

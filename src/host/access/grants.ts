@@ -2,12 +2,21 @@
  * AIP-38: who may do what. Grants of the operator's own folders, evaluated.
  *
  * Guarantees: pure. Grants add up over all policies; without one, a single policy that defaults to deny denies. What
- * this host cannot evaluate never grants: a principal that it does not know, a condition, a lifetime that has run out
+ * this host cannot evaluate never grants: a principal or a condition that it does not know, a lifetime that has run out
  * or has no beginning. A requirement or a limit that it cannot hold refuses the actions that it speaks of, and those alone.
  * Wildcards are over actions; a tool that implements none is granted by its own id (obligation 130).
  */
 import { covers, parseGlob } from "../../manifest/values/globs.ts"
-import type { ActionContract, Grant, GrantsPolicy, MutateScope, Principal, ToolContract } from "../../manifest/types.ts"
+import type {
+  ActionContract,
+  Grant,
+  GrantsPolicy,
+  MutateScope,
+  PolicyLimit,
+  Principal,
+  ToolContract,
+} from "../../manifest/types.ts"
+import { conditionHolds } from "./conditions.ts"
 import { isOperator, subjectOf, type WhoActs } from "./caller.ts"
 
 /** A limit or requirement of a policy, which this host cannot hold anybody to. */
@@ -18,10 +27,19 @@ export interface Unheld {
   readonly appliesTo: readonly string[]
 }
 
+/** Whose account a limit is: absent, one for all of a tenant. */
+const LIMIT_SCOPES = ["user", "workspace", "tool"] as const
+/** Calls are counted in a time that the limit names, sandboxes while they are there; bytes over all calls of a day are not. */
+const canHold = ({ kind, per, scope }: PolicyLimit): boolean =>
+  (scope === undefined || LIMIT_SCOPES.some((known) => known === scope)) &&
+  (kind === "max-concurrent-sandboxes" || (kind === "rate-tool-calls" && per !== undefined))
+
 /** What of a policy this host cannot hold calls to. */
 export const unheldOf = ({ grants: { requirements, limits, defaults } }: GrantsPolicy): readonly Unheld[] => [
   ...requirements.map(({ kind, appliesTo }) => ({ what: "requirement" as const, kind, appliesTo })),
-  ...limits.map(({ kind, appliesTo }) => ({ what: "limit" as const, kind, appliesTo })),
+  ...limits
+    .flatMap((limit) => (canHold(limit) ? [] : [limit]))
+    .map(({ kind, appliesTo }) => ({ what: "limit" as const, kind, appliesTo })),
   ...(Object.keys(defaults).length === 0 ? [] : [{ what: "requirement" as const, kind: "defaults", appliesTo: [] }]),
 ]
 
@@ -43,6 +61,7 @@ type GrantReason =
   | "ttl-expired"
   | "requirement-failed"
   | "limit-exceeded"
+  | "policy-unreadable"
 
 /** AIP-38's decision record. */
 export interface AccessRecord {
@@ -72,6 +91,22 @@ const names = (pattern: string, deed: Deed): boolean => {
   if (action === undefined || pattern.indexOf("*") !== pattern.length - 1) return false
   return action.id.startsWith(pattern.slice(0, -1))
 }
+
+const speaksOf = (appliesTo: readonly string[], deed: Deed): boolean =>
+  appliesTo.length === 0 || appliesTo.some((pattern) => pattern === "*" || names(pattern, deed))
+
+export interface HeldLimit extends PolicyLimit {
+  readonly policy: string
+  /** its place in the policy */
+  readonly index: number
+}
+/** Limits that this call is held to, in the order of the policies. */
+export const limitsOf = (policies: readonly GrantsPolicy[], deed: Deed): readonly HeldLimit[] =>
+  policies.flatMap(({ id, grants: { limits } }) =>
+    limits.flatMap((limit, index) =>
+      canHold(limit) && speaksOf(limit.appliesTo, deed) ? [{ ...limit, policy: id, index }] : [],
+    ),
+  )
 
 const inWorkspace = (wide: string, narrow: string): boolean => {
   const [one, other] = [parseGlob(wide), parseGlob(narrow)]
@@ -107,10 +142,10 @@ export const isKnownPrincipal = (principal: Principal): boolean => {
 }
 
 type Held = "holds" | Extract<GrantReason, "condition-failed" | "explicit-revoke" | "ttl-expired">
-const standing = ({ revoked, endsAt, conditions }: Grant, now: number): Held => {
+const standing = ({ revoked, endsAt, conditions }: Grant, who: WhoActs, now: number): Held => {
   if (revoked) return "explicit-revoke"
   if (endsAt !== undefined && now >= endsAt) return "ttl-expired"
-  return conditions.length === 0 ? "holds" : "condition-failed"
+  return conditions.every((condition) => conditionHolds(condition, who, now)) ? "holds" : "condition-failed"
 }
 
 export const evaluateGrants = (
@@ -126,9 +161,7 @@ export const evaluateGrants = (
   }
   if (policies.length === 0) return { ...base, decision: "allow", reason: "no-policy" }
   for (const policy of policies) {
-    const bar = unheldOf(policy).find(
-      ({ appliesTo }) => appliesTo.length === 0 || appliesTo.some((pattern) => pattern === "*" || names(pattern, deed)),
-    )
+    const bar = unheldOf(policy).find(({ appliesTo }) => speaksOf(appliesTo, deed))
     if (bar !== undefined) {
       const reason = bar.what === "limit" ? "limit-exceeded" : "requirement-failed"
       return { ...base, decision: "deny", reason, policy: policy.id, unheld: bar.kind }
@@ -139,7 +172,7 @@ export const evaluateGrants = (
     for (const [index, grant] of grants.grants.entries()) {
       if (!isPrincipal(grant.principal, caller)) continue
       if (!grant.actions.some(({ action, scope }) => names(action, deed) && inScope(scope, deed))) continue
-      const held = standing(grant, now)
+      const held = standing(grant, caller, now)
       const found = { ...base, grant: grant.id ?? `grants[${index}]`, policy: id }
       if (held === "holds") return { ...found, decision: "allow", reason: "matched-grant" }
       near ??= { ...found, decision: "deny", reason: held }

@@ -2,7 +2,8 @@
  * Policies and config → what `decide` decides by. Pure.
  *
  * Guarantees: grants and rules that hold for every call come from folders that the operator vouches for alone; a rule
- * from elsewhere holds where a contract names it, which only makes it stricter. Of what cannot be evaluated,
+ * from elsewhere holds where a contract names it, which only makes it stricter. A vouched policy that could not be read is
+ * never as if it were not there. Of what cannot be evaluated,
  * `unevaluated` tells, with what it means for calls.
  */
 import { joinPath } from "../../manifest/values/diagnostics.ts"
@@ -15,9 +16,12 @@ import type {
 } from "../../manifest/types.ts"
 import type { DataClass } from "../config/call-settings.ts"
 import type { OperatorConfig } from "../config/types.ts"
+import { canTell } from "./conditions.ts"
 import { isKnownPrincipal, type Unheld, unheldOf } from "./grants.ts"
 
 export interface AccessPolicy {
+  /** files of policies that could not be taken; where there are any, nobody may use anything */
+  readonly lost?: readonly string[]
   readonly grants: readonly GrantsPolicy[]
   /** hold wherever they match */
   readonly rules: readonly GovernanceRule[]
@@ -34,15 +38,17 @@ interface KnownPolicies {
   readonly policies: readonly PolicyContract[]
   /** those of folders that the operator vouches for */
   readonly vouchedPolicies: readonly PolicyContract[]
+  readonly lostPolicies: readonly string[]
 }
 
 export const accessPolicyOf = (
-  { policies, vouchedPolicies }: KnownPolicies,
+  { policies, vouchedPolicies, lostPolicies }: KnownPolicies,
   { approvals, workspaces, dataClasses }: Pick<OperatorConfig, "approvals" | "workspaces" | "dataClasses">,
 ): AccessPolicy => {
   const rules = (of: readonly PolicyContract[]): readonly GovernanceRule[] =>
     of.filter((policy): policy is GovernancePolicy => policy.dialect === "governance").map(({ rule }) => rule)
   return {
+    lost: lostPolicies,
     grants: vouchedPolicies.filter((policy): policy is GrantsPolicy => policy.dialect === "grants"),
     rules: rules(vouchedPolicies),
     named: rules(policies),
@@ -84,8 +90,9 @@ export const unevaluated = (policy: GrantsPolicy): readonly Diagnostic[] => {
             "write `user://NAME`, `operator://*`, `role://owner` or `*`",
           ),
         ]
-      if (conditions.length === 0) return []
-      const kinds = conditions.map(({ kind }) => `\`${kind}\``).join(", ")
+      const untold = conditions.filter((condition) => !canTell(condition))
+      if (untold.length === 0) return []
+      const kinds = untold.map(({ kind }) => `\`${kind}\``).join(", ")
       return [
         warn(
           `${at}.conditions`,

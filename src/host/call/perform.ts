@@ -18,9 +18,12 @@ import { whatRan } from "../receipts/what-ran.ts"
 import type { CallError, Envelope, ReportedEffect } from "../types.ts"
 import type { AccessRecord } from "../access-record/types.ts"
 import { mutatesOutside } from "../access/decide.ts"
-import { outOfUse, takeTurn } from "./admission/operation.ts"
+import { hasRoom } from "./admission/debit.ts"
+import { outOfUse, takeItsPlace, takeTurn } from "./admission/operation.ts"
+import { countCall, takeSandbox } from "./admission/policy-limits.ts"
 import { admit } from "./admit.ts"
 import { approve, authorizeAsking } from "./approve.ts"
+import { permitted } from "./authorize.ts"
 import type { HostCore } from "./core.ts"
 import type { CallEvent } from "../events.ts"
 import { askStatus } from "./judging/ask-status.ts"
@@ -37,7 +40,7 @@ import { seal } from "./seal.ts"
 import { approvalUrl, settle } from "./settle.ts"
 import { signIn } from "./sign-in.ts"
 import { transform } from "./transform.ts"
-import type { Authorized, Holder, Judged, Progress, Requested, Routed, Step } from "./steps.ts"
+import type { Admitted, Authorized, Holder, Judged, Progress, Requested, Routed, Step } from "./steps.ts"
 import { told } from "./judging/told.ts"
 import { tellDenials } from "./judging/denials.ts"
 
@@ -88,10 +91,15 @@ const walk = async (
   scope.use(admitted.value.folder)
   const gone = outOfUse(admitted.value.tool, Date.now())
   if (gone !== undefined) return gone
+  const refused = permitted(core, admitted.value) ?? (await withinLimits(core, admitted.value))
+  if (refused !== undefined) {
+    trail.mark("authorize")
+    return refused
+  }
   const authorized = await authorizeAsking(core, admitted.value)
   trail.mark("authorize", authorized.ok ? authorized.value : undefined)
   if (!authorized.ok) return authorized
-  const busy = await takeTurn(core, authorized.value.tool, scope)
+  const busy = takeItsPlace(core, authorized.value.tool, scope) ?? takeSandbox(core, authorized.value, scope)
   if (busy !== undefined) return busy
   tellChanged(requested, authorized.value.tool)
   const turn = await turnOn(authorized.value)
@@ -115,6 +123,10 @@ const walk = async (
     attempts += 1
   }
 }
+
+/** Rates and budgets come before approval: nobody is asked about what they would refuse all the same. */
+const withinLimits = async (core: HostCore, admitted: Admitted): Promise<Failure | undefined> =>
+  (await countCall(core, admitted)) ?? (await takeTurn(core, admitted.tool)) ?? (await hasRoom(core, admitted))
 
 /** Its turn on the workspace, where it waits for that and may change it. */
 const turnOn = async ({ wait, plan, tool, folder, signal }: Authorized): Promise<Disposable | Failure | undefined> => {

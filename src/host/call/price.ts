@@ -7,7 +7,7 @@
  */
 import type { CostClass, JsonObject } from "../../manifest/types.ts"
 import type { Failure } from "../failure.ts"
-import { debitCall } from "./admission/debit.ts"
+import { debitCall, hasRoom } from "./admission/debit.ts"
 import { takeGrant } from "./admission/granted.ts"
 import { answerTo, cancelled, denied } from "./approve.ts"
 import type { HostCore } from "./core.ts"
@@ -81,6 +81,8 @@ const answered = async (core: HostCore, routed: Routed, asked: Failure): Promise
 export const price = async (core: HostCore, routed: Routed): Promise<Step<Routed>> => {
   const cost = costOf(routed)
   const asked = costQuestion(routed, cost)
+  const broke = asked === undefined ? undefined : await hasRoom(core, routed, cost.units)
+  if (broke !== undefined) return broke
   const allowed: Step<Routed> = asked === undefined ? { ok: true, value: routed } : await answered(core, routed, asked)
   if (!allowed.ok) return allowed
   const refused = await debitCall(core, allowed.value, cost.units ?? 0)

@@ -50,7 +50,7 @@ export const mayDecide = (core: HostCore, caller: Caller, facts: HeldFacts, appr
     .toolsNamed(toolName(facts))
     .find(({ version, source }) => version === wanted.version && source.digest === wanted.digest)
   if (tool === undefined)
-    return facts.ruled || policy.grants.length > 0
+    return facts.ruled || policy.grants.length > 0 || (policy.lost ?? []).length > 0
       ? unauthorised(
           `a policy says who may use ${toolName(facts)} and whose approval it needs, and that tool is not registered here`,
           "name its manifests with --manifests",

@@ -13,6 +13,8 @@ export interface HeldFacts {
   readonly user: string
   readonly actor: string
   readonly roles: readonly Role[]
+  /** where it was made from, where that was told */
+  readonly address?: string
   readonly folder: FolderIdentity
   readonly effects: number
   readonly approval: "auto" | "on-mutate" | "always"
@@ -50,6 +52,7 @@ const areWhole = (facts: JsonObject): boolean =>
   areTexts(facts["tool"], ["id", "version", "digest"]) &&
   areTexts(facts["folder"], ["path", "dev", "ino", "birthNs"]) &&
   Array.isArray(facts["roles"]) &&
+  (facts["address"] === undefined || typeof facts["address"] === "string") &&
   (facts["fires"] === undefined ||
     (Array.isArray(facts["fires"]) && facts["fires"].every((event) => typeof event === "string"))) &&
   typeof facts["effects"] === "number"

@@ -46,6 +46,7 @@ const keep = async (context: HeldContext, judged: Judged, answer: Success, folde
     user: caller.user,
     actor: caller.actor,
     roles: caller.roles,
+    ...(caller.address === undefined ? {} : { address: caller.address }),
     folder: workspace.identity,
     effects: effects.length,
     approval: approval.class,

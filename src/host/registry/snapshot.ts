@@ -6,10 +6,17 @@
  * within one folder are both refused. Self-declared policy tags count as verified only where the operator vouches for the folder or the driver (obligation 39).
  * Does not: read files; `registry.ts` does.
  */
-import { buildCatalogue, findAction } from "../../manifest/read/catalogue.ts"
+import { buildCatalogue, contentOf, findAction } from "../../manifest/read/catalogue.ts"
 import { shown } from "../../manifest/values/diagnostics.ts"
 import { deepFreeze } from "../../manifest/values/freeze.ts"
-import type { Diagnostic, DriverContract, GrantsPolicy, LoadResult, ToolContract } from "../../manifest/types.ts"
+import type {
+  Diagnostic,
+  DriverContract,
+  GrantsPolicy,
+  LoadResult,
+  PolicyContract,
+  ToolContract,
+} from "../../manifest/types.ts"
 import { majorOf } from "../../manifest/schema/version.ts"
 import { unevaluated } from "../access/policy.ts"
 import { checkExecuteKeys } from "../../manifest/contracts/binding.ts"
@@ -203,6 +210,17 @@ const finder =
     return exact === undefined ? all.filter((each) => contract(each).id === ref && owns(each)).toReversed() : [exact]
   }
 
+/** Policies that the operator vouches for and that hold nobody to anything: broken, or claimed by two files at once. */
+const lostAmong = (loaded: readonly LoadedManifest[], held: readonly PolicyContract[]): readonly string[] => {
+  const contents = new Set(held.map(contentOf))
+  return loaded.flatMap(({ result, trusted }) => {
+    if (!trusted) return []
+    if (!result.ok) return result.kind === "policy" ? [result.file] : []
+    const { manifest } = result
+    return manifest.kind === "policy" && !contents.has(contentOf(manifest)) ? [manifest.source.file] : []
+  })
+}
+
 /** A manifest that did not load, or that the checks across manifests refused. */
 const failedOf = (result: LoadResult, all: readonly Diagnostic[]): readonly FailedManifest[] => {
   if (!result.ok) {
@@ -248,6 +266,7 @@ export const buildRegistry = (loaded: readonly LoadedManifest[], options: Snapsh
     const made = register(contract, vouchedFor.has(contract), owns(contract), tools, options, reaches, diagnostics)
     return given.has(contract) ? Object.freeze({ ...made, given: true }) : made
   })
+  const vouchedPolicies = catalogue.policies.filter((policy) => vouchedFor.has(policy))
   const toolsNamed = finder(tools, (each) => each, owns)
   const driversNamed = finder(
     drivers,
@@ -261,7 +280,8 @@ export const buildRegistry = (loaded: readonly LoadedManifest[], options: Snapsh
     vouchedSecrets: Object.freeze(catalogue.secrets.filter((entry) => vouchedFor.has(entry))),
     actions: catalogue.actions,
     policies: catalogue.policies,
-    vouchedPolicies: Object.freeze(catalogue.policies.filter((policy) => vouchedFor.has(policy))),
+    vouchedPolicies: Object.freeze(vouchedPolicies),
+    lostPolicies: Object.freeze(lostAmong(loaded, vouchedPolicies)),
     failed: deepFreeze(failed),
     diagnostics: deepFreeze(diagnostics),
     narrowings: deepFreeze(narrowingsOf(drivers)),

@@ -67,6 +67,8 @@ export interface Registry {
   readonly policies: readonly PolicyContract[]
   /** those of folders that the operator vouches for */
   readonly vouchedPolicies: readonly PolicyContract[]
+  /** files of such folders that are policies and could not be taken: nobody knows what they forbid */
+  readonly lostPolicies: readonly string[]
   readonly failed: readonly FailedManifest[]
   readonly diagnostics: readonly Diagnostic[]
   readonly narrowings: Narrowings

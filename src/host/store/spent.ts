@@ -22,7 +22,7 @@ const ADD = `INSERT INTO spent (tenant, subject, since_ms, calls, units) VALUES 
   ON CONFLICT (tenant, subject, since_ms) DO UPDATE SET calls = spent.calls + excluded.calls,
     units = spent.units + excluded.units`
 
-export function* spend({ tenant, accounts, units, forgetMs }: Spending): Verb<SpendResult> {
+export function* spend({ tenant, accounts, units, forgetMs, look = false }: Spending): Verb<SpendResult> {
   for (const [index, { subject, sinceMs, most }] of accounts.entries()) {
     const row = yield* oneRow(READ, tenant, subject, sinceMs)
     const used = { calls: Number(row?.["calls"] ?? 0), units: Number(row?.["units"] ?? 0) }
@@ -31,6 +31,7 @@ export function* spend({ tenant, accounts, units, forgetMs }: Spending): Verb<Sp
       (most?.units !== undefined && used.units + units > most.units)
     if (isOver) return { ok: false, index, used }
   }
+  if (look) return { ok: true }
   for (const { subject, sinceMs } of accounts) yield* change(ADD, tenant, subject, sinceMs, 1, units)
   yield* change("DELETE FROM spent WHERE since_ms < ?", forgetMs)
   return { ok: true }

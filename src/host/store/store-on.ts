@@ -67,7 +67,8 @@ export const storeOn = (engine: Engine, most: number): Store => {
     grants: (filter) => engine.read(() => grantsOf(filter)),
     revokeGrant: (tenant, id, atMs) => engine.write(() => revokeGrant(tenant, id, atMs)),
     useGrant: (tenant, id, at) => engine.write(() => useGrant(tenant, id, at)),
-    spend: (spending) => engine.write(() => spend(spending)),
+    spend: (spending) =>
+      spending.look === true ? engine.read(() => spend(spending)) : engine.write(() => spend(spending)),
     [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose](),
   }
 }

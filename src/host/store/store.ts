@@ -298,6 +298,8 @@ export interface Spending {
   readonly accounts: readonly SpendAccount[]
   /** stretches that began before are forgotten */
   readonly forgetMs: number
+  /** nothing is debited: it is only told whether there is room */
+  readonly look?: boolean
 }
 /** `index`: the account that has no room for it, which then holds `used`; nothing was debited. */
 export type SpendResult =

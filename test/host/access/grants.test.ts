@@ -104,7 +104,7 @@ describe("grants", () => {
   it.each<[string, Partial<Grant>, string]>([
     ["was revoked", { revoked: true }, "explicit-revoke"],
     ["has run out", { endsAt: now }, "ttl-expired"],
-    ["has conditions", { conditions: [{ kind: "mfa-recent", withinSeconds: 60 }] }, "condition-failed"],
+    ["has a condition that nobody can tell", { conditions: [{ kind: "mfa-recent", withinSeconds: 60 }] }, "condition-failed"],
     ["still runs", { endsAt: now + 1 }, "matched-grant"],
   ])("say why, where one %s", (_, change, reason) => {
     expect(said([grant(change)])).toMatchObject({ reason, grant: "g", policy: "@acme/team" })

@@ -185,6 +185,7 @@ export const worldOf = ({
       actions: [],
       policies: [],
       vouchedPolicies: [],
+      lostPolicies: [],
       failed: [],
       diagnostics: [],
       narrowings: {},

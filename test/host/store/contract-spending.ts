@@ -40,6 +40,18 @@ export const spendingContract = (opened: Opened): unknown =>
       const seen = spending({ accounts: [{ subject: "wide", sinceMs: 0, most: { calls: 0 } }] })
       expect(await store.spend(seen)).toEqual({ ok: false, index: 0, used: { calls: 1, units: 0.75 } })
     })
+    it("tells whether there is room, and debits nothing by telling", async () => {
+      const { store, other } = opened()
+      const one = [{ subject: "looked", sinceMs: 1_000, most: { calls: 1 } }]
+      for (const each of [store, other, store])
+        expect(await each.spend(spending({ accounts: one, look: true }))).toEqual({ ok: true })
+      expect(await store.spend(spending({ accounts: one }))).toEqual({ ok: true })
+      expect(await other.spend(spending({ accounts: one, look: true }))).toEqual({
+        ok: false,
+        index: 0,
+        used: { calls: 1, units: 0 },
+      })
+    })
     it("forgets stretches of time that are long gone", async () => {
       const { store, other } = opened()
       await store.spend(spending())

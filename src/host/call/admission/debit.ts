@@ -28,8 +28,9 @@ const debit = async (
   accounts: readonly SpendAccount[],
   units: number,
   atMs: number,
+  look = false,
 ): Promise<SpendResult> =>
-  (await core.store()).spend({ tenant: tenantOf(caller), accounts, units, forgetMs: atMs - KEEP_MS })
+  (await core.store()).spend({ tenant: tenantOf(caller), accounts, units, forgetMs: atMs - KEEP_MS, look })
 
 const unavailable = (error: unknown): Failure => {
   if (!(error instanceof StoreUnavailable)) throw error
@@ -59,15 +60,14 @@ export const debitRules = async (core: HostCore, call: Admitted): Promise<Readon
   }
 }
 
-/** `units`: what the driver that serves the call costs. Undefined: it is paid for. */
-export const debitCall = async (core: HostCore, call: Debited, units: number): Promise<Failure | undefined> => {
+const pay = async (core: HostCore, call: Debited, units: number, look: boolean): Promise<Failure | undefined> => {
   const who = spenderOf(core, call)
   const budgets = budgetsFor(core.config.budgets, who)
   const atMs = Date.now()
   const accounts = accountsOf(budgets, who, units, atMs)
   if (accounts.length === 0) return undefined
   try {
-    const spent = await debit(core, call, accounts, units, atMs)
+    const spent = await debit(core, call, accounts, units, atMs, look)
     if (spent.ok) return undefined
     const budget = budgets[spent.index]
     const { per = "day", calls, units: most, each = [] } = budget ?? {}
@@ -85,3 +85,11 @@ export const debitCall = async (core: HostCore, call: Debited, units: number): P
     return unavailable(error)
   }
 }
+
+/** `units`: what the driver that serves the call costs. Undefined: it is paid for. */
+export const debitCall = (core: HostCore, call: Debited, units: number): Promise<Failure | undefined> =>
+  pay(core, call, units, false)
+
+/** Whether it could be paid for now, before anybody is asked about it; nothing is debited. */
+export const hasRoom = (core: HostCore, call: Debited, units = 0): Promise<Failure | undefined> =>
+  core.config.budgets.length === 0 ? Promise.resolve(undefined) : pay(core, call, units, true)

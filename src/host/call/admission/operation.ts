@@ -75,28 +75,43 @@ const refused = (id: string, reason: string, message: string, waitMs?: number): 
   details: { reason, sent: false, ...(waitMs === undefined ? {} : { retry_after_ms: waitMs }) },
 })
 
-/** Its turn; the place belongs to the scope. A failure: there is none. */
+const subjectOf = (tool: ToolContract): string => `tool ${tool.id}@${tool.major} ${tool.source.file}`
+const placesOf = (core: Pick<HostCore, "data">, tool: ToolContract): string => `${core.data} ${subjectOf(tool)}`
+const crowded = (id: string, most: number): Failure =>
+  refused(id, "concurrency", `runs ${most} call${most === 1 ? "" : "s"} at once, as its contract says`)
+
+/** A place among its calls, which belongs to the scope. A failure: there is none. */
+export const takeItsPlace = (
+  core: Pick<HostCore, "data">,
+  tool: ToolContract,
+  scope: AsyncDisposableStack,
+): Failure | undefined => {
+  const { concurrency } = tool.operation ?? {}
+  if (concurrency === undefined) return undefined
+  const place = takePlace(placesOf(core, tool), concurrency)
+  if (place === undefined) return crowded(tool.id, concurrency)
+  scope.use(place)
+  return undefined
+}
+
+/** Its turn, and a look at whether there is a place for it: before anybody is asked. */
 export const takeTurn = async (
   core: Pick<HostCore, "data" | "store">,
   tool: ToolContract,
-  scope: AsyncDisposableStack,
 ): Promise<Failure | undefined> => {
   const { concurrency, rate } = tool.operation ?? {}
-  const subject = `tool ${tool.id}@${tool.major} ${tool.source.file}`
-  if (concurrency !== undefined) {
-    const place = takePlace(`${core.data} ${subject}`, concurrency)
-    if (place === undefined)
-      return refused(
-        tool.id,
-        "concurrency",
-        `runs ${concurrency} call${concurrency === 1 ? "" : "s"} at once, as its contract says`,
-      )
-    scope.use(place)
-  }
+  if (concurrency !== undefined && (places.get(placesOf(core, tool)) ?? 0) >= concurrency)
+    return crowded(tool.id, concurrency)
   if (rate === undefined) return undefined
   try {
     const store = await core.store()
-    const wait = await store.turn({ tenant: singleHost.tenant, subject, at: now(), rate, patienceMs: 0 })
+    const wait = await store.turn({
+      tenant: singleHost.tenant,
+      subject: subjectOf(tool),
+      at: now(),
+      rate,
+      patienceMs: 0,
+    })
     return wait.given
       ? undefined
       : refused(tool.id, "rate_limit", `is called no more often than its contract says`, wait.waitMs)
