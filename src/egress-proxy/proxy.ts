@@ -84,6 +84,13 @@ export interface ProxyCounters {
   readonly infrastructure: number
 }
 
+interface CarriedBytes {
+  /** `host:port` */
+  readonly target: string
+  readonly bytesOut: number
+  readonly bytesIn: number
+}
+
 export interface EgressProxy extends AsyncDisposable {
   /** as usable in `listen`; absent when it listens nowhere */
   readonly address: string | undefined
@@ -109,6 +116,8 @@ export interface EgressProxy extends AsyncDisposable {
   /** The declared name that an address inside the sandbox stands for. */
   nameFor(address: string): string | undefined
   counters(): ProxyCounters
+  /** how many bytes went where, by host and port; together they are the counters' */
+  carried(): readonly CarriedBytes[]
   close(): Promise<void>
 }
 
@@ -295,6 +304,7 @@ export async function createProxyWith(options: EgressProxyOptions, internals: Pr
       malformed: log.totals.malformed,
       infrastructure: log.totals.infrastructure,
     }),
+    carried: () => Array.from(gate.carried, ([target, sum]) => ({ target, bytesOut: sum.out, bytesIn: sum.in })),
     close: () => (closing ??= close()),
     [Symbol.asyncDispose]: () => (closing ??= close()),
   }

@@ -17,7 +17,7 @@ interface Recorded {
     readonly bundles?: readonly { readonly digest: string; readonly files: number; readonly unread?: number }[]
     readonly may_start?: readonly { readonly name: string; readonly digest: string }[]
   }
-  readonly reached?: readonly { readonly target: string; readonly count: number }[]
+  readonly reached?: readonly { readonly target: string; readonly count: number; readonly bytes_in: number }[]
 }
 const lastOf = ({ data }: World): Recorded => readReceipts(data).at(-1)?.metadata as unknown as Recorded
 
@@ -76,14 +76,24 @@ describe("a driver's folder with a file too large to read", () => {
 })
 
 describe("the receipt of a call with a network", () => {
-  it("names the declared hosts that were reached, with port and count, and no other", async () => {
-    const server = createServer((_, response) => response.end("served"))
+  it("names the declared hosts that were reached, with port, count and bytes each way, and no other", async () => {
+    const server = createServer((_, response) => response.end("s".repeat(50_000)))
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
     const { port } = server.address() as AddressInfo
     try {
       await using world = await openWorld(`egress: { services: { service.test: "127.0.0.1:${port}" } }\n`)
       await world.call("fixture.dial", { how: "proxy", host: "service.test", port: 80 })
-      expect(lastOf(world).reached).toEqual([{ target: "service.test:80", count: expect.any(Number) }])
+      expect(lastOf(world).reached).toEqual([
+        {
+          target: "service.test:80",
+          count: expect.any(Number),
+          bytes_out: expect.any(Number),
+          bytes_in: expect.any(Number),
+        },
+      ])
+      // The body, and a head of some hundred bytes.
+      expect(lastOf(world).reached?.[0]?.bytes_in).toBeGreaterThan(50_000)
+      expect(lastOf(world).reached?.[0]?.bytes_in).toBeLessThan(51_000)
       await world.call("fixture.dial", { how: "proxy", host: "evil.test", port: 80 })
       expect(lastOf(world).reached).toBeUndefined()
     } finally {

@@ -188,6 +188,43 @@ describe("hostile clients", () => {
     expect(test.proxy.counters().bytesOut).toBeLessThanOrEqual(100_000)
   })
 
+  it("counts what goes to each host and comes from it, to the byte, whatever came to nothing", async () => {
+    await using upstream = await startUpstream(
+      respond("HTTP/1.1 200 OK\r\nContent-Length: 3000\r\n\r\n" + "x".repeat(3000)),
+    )
+    await using test = await rig(upstream)
+    for (const text of [
+      get,
+      `POST http://plain.good.test/ HTTP/1.1\r\nHost: plain.good.test\r\nContent-Length: 700\r\n\r\n${"y".repeat(700)}`,
+    ]) {
+      const client = test.client()
+      client.send(text)
+      await client.sees(/x{3000}$/)
+    }
+    const refused = test.client()
+    refused.send("GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\n\r\n")
+    await refused.sees(/403/)
+    const [only, ...others] = test.proxy.carried()
+    expect(others).toEqual([])
+    const { bytesOut, bytesIn } = test.proxy.counters()
+    expect(only).toEqual({ target: "plain.good.test:80", bytesOut, bytesIn })
+    expect([bytesIn > 6000, bytesIn < 6600, bytesOut > 700, bytesOut < 1300]).toEqual([true, true, true, true])
+  })
+
+  it("counts the bytes of a tunnel, and none of one that was refused", async () => {
+    await using upstream = await startUpstream(echo)
+    await using test = await rig(upstream)
+    const first = test.client()
+    first.send("CONNECT db.good.test:5432 HTTP/1.1\r\nHost: db.good.test:5432\r\n\r\n")
+    await first.sees(/200/)
+    first.send("d".repeat(500))
+    await first.sees(/d{500}$/)
+    const refused = test.client()
+    refused.send("CONNECT db.good.test:5433 HTTP/1.1\r\nHost: db.good.test:5433\r\n\r\n")
+    await refused.sees(/403/)
+    expect(test.proxy.carried()).toEqual([{ target: "db.good.test:5432", bytesOut: 500, bytesIn: 500 }])
+  })
+
   it("row 108: connections over the cap are refused, and the oldest idle tunnel is shed first", async () => {
     await using upstream = await startUpstream(echo)
     await using test = await rig(upstream, { limits: { openConnections: 2, shedIdleMs: 0 } })

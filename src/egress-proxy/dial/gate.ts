@@ -29,7 +29,7 @@ import type { BareConnection } from "../connection/bare-connection.ts"
 import { ReadMemory } from "../connection/read-memory.ts"
 import type { ProxyLimits } from "../limits.ts"
 import type { Place } from "../pace.ts"
-import { createPassages, type Passage, type Passages } from "../relay/passages.ts"
+import { type Carried, createPassages, type Passage, type Passages } from "../relay/passages.ts"
 import type { CompiledPolicy, Grant } from "../policy/compile.ts"
 import type { ReasonCode } from "../policy/reasons.ts"
 import { createDecodingRoom, type DecodingRoom } from "../secrets/decoding-room.ts"
@@ -70,6 +70,8 @@ export interface Gate {
   readonly tape: Tape | undefined
   readonly passages: Passages
   readonly meter: BudgetMeter
+  /** by `host:port`, whatever was let through there */
+  readonly carried: ReadonlyMap<string, Readonly<Carried>>
   readonly memory: ReadMemory
   /** when the next portion of this proxy's work is to be done */
   readonly turns: Turns
@@ -145,6 +147,13 @@ export function createGate(options: GateOptions): Gate {
   const passages = createPassages(meter, limits)
   const tunnels = createKnownTunnels()
   const resolving = createTurnstile(limits.resolving, limits.resolvingOfOne)
+  const carried = new Map<string, Carried>()
+  const carriedTo = ({ hostText, port }: Authority): Carried => {
+    const key = `${hostText}:${port}`
+    const known = carried.get(key) ?? { out: 0, in: 0 }
+    carried.set(key, known)
+    return known
+  }
   const pending = new Map<Deadline, ReasonCode | undefined>()
   const held = new Set<() => void>()
   let policy = options.policy
@@ -239,6 +248,7 @@ export function createGate(options: GateOptions): Gate {
       return undefined
     }
     const passage = passages.begin(generation, {
+      carried: carriedTo(target),
       client,
       upstream,
       budgets,
@@ -294,6 +304,7 @@ export function createGate(options: GateOptions): Gate {
     tape,
     passages,
     meter,
+    carried,
     memory: new ReadMemory(limits.lineMemoryBytes),
     turns: createTurns(limits.turnBytes, options.place),
     decoding: createDecodingRoom(limits.decodingBytes),

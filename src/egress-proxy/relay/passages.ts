@@ -26,7 +26,15 @@ export interface Passage {
   readonly refusal: Verdict | undefined
 }
 
+/** Bytes that went to one host and port, and came from it. */
+export interface Carried {
+  out: number
+  in: number
+}
+
 interface PassageOptions {
+  /** counts along with the budgets */
+  readonly carried: Carried
   readonly client: Endpoint
   readonly upstream: Endpoint
   readonly budgets: () => EgressBudgets
@@ -83,11 +91,15 @@ class OpenPassage implements Passage {
   }
 
   out(bytes: number): boolean {
-    return this.#passes(this.#meter.bytesOut(this.#options.budgets(), bytes))
+    const over = this.#meter.bytesOut(this.#options.budgets(), bytes)
+    if (over === undefined) this.#options.carried.out += bytes
+    return this.#passes(over)
   }
 
   in(bytes: number): boolean {
-    return this.#passes(this.#meter.bytesIn(this.#options.budgets(), bytes))
+    const over = this.#meter.bytesIn(this.#options.budgets(), bytes)
+    if (over === undefined) this.#options.carried.in += bytes
+    return this.#passes(over)
   }
 
   cut(): void {

@@ -61,7 +61,14 @@ const served = async (
     },
     heir: (next, own) => served(next, proxy.heir, own),
     dial: (to) => proxy.dial(to),
-    reached: () => Array.from(reached, ([target, count]) => ({ target, count })),
+    reached: () => {
+      const carried = new Map(proxy.carried().map(({ target, ...bytes }) => [target, bytes]))
+      return Array.from(reached, ([target, count]) => ({
+        target,
+        count,
+        ...(carried.get(target) ?? { bytesOut: 0, bytesIn: 0 }),
+      }))
+    },
     denials: () => proxy.denials(),
     failures: () => proxy.failures(),
     nameFor: (address) => proxy.nameFor(address),

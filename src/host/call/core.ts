@@ -28,6 +28,9 @@ export interface Reached {
   /** `host:port` */
   readonly target: string
   readonly count: number
+  /** what the proxy carried there and back */
+  readonly bytesOut: number
+  readonly bytesIn: number
 }
 
 /** What serves one call's channel and keeps count of what it let through and what it stopped. */

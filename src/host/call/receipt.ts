@@ -123,7 +123,12 @@ export const receiptRows = async (
     home: await boundedRows(kept, homeRow, hostLimits.receiptHomeBytes.value),
     reached: await boundedRows(
       reached,
-      ({ target, count }) => ({ target: cut(target, 256), count }),
+      ({ target, count, bytesOut, bytesIn }) => ({
+        target: cut(target, 256),
+        count,
+        bytes_out: bytesOut,
+        bytes_in: bytesIn,
+      }),
       hostLimits.receiptReachedBytes.value,
     ),
     files: await boundedRows(

@@ -80,9 +80,17 @@ export const run = async (
 }
 
 const mergeReached = (...lists: readonly (readonly Reached[])[]): readonly Reached[] => {
-  const counts = new Map<string, number>()
-  for (const { target, count } of lists.flat()) counts.set(target, (counts.get(target) ?? 0) + count)
-  return Array.from(counts, ([target, count]) => ({ target, count }))
+  const sums = new Map<string, Reached>()
+  for (const one of lists.flat()) {
+    const { count = 0, bytesOut = 0, bytesIn = 0 } = sums.get(one.target) ?? {}
+    sums.set(one.target, {
+      target: one.target,
+      count: one.count + count,
+      bytesOut: one.bytesOut + bytesOut,
+      bytesIn: one.bytesIn + bytesIn,
+    })
+  }
+  return [...sums.values()]
 }
 
 /** A server stays where the call is well, or failed in the server's own words; one whose call was refused does not. */

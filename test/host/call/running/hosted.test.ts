@@ -98,7 +98,11 @@ describe("a call without a program", () => {
         return good
       },
     })
-    expect([outcome, reached, denied]).toEqual([good, [{ target: "api.test:443", count: 1 }], []])
+    expect([outcome, reached, denied]).toEqual([
+      good,
+      [{ target: "api.test:443", count: 1, bytesOut: 0, bytesIn: 0 }],
+      [],
+    ])
   })
 
   it("has what it was denied in its account, with what earlier attempts were", async () => {
