@@ -187,6 +187,7 @@ export const hostLimits = Object.freeze({
   receiptValueBytes: limit("the receipt", MiB / 16, "route, templates or scopes are recorded as a digest"),
   errorOutputBytes: limit("the output reader", 4_096, "details.stderr keeps the end of the stream"),
   auditLockMs: limit("the audit log", 30_000, "the append fails; the call ends internal"),
+  auditGroup: limit("the audit log", 32, "further entries are appended with the next"),
   auditReserveBytes: limit(
     "the audit log",
     4 * MiB,

@@ -28,7 +28,7 @@ testNeeding(
       // Which write there was no room for first, its note or its layer, is chance: it is refused all the same, and says why.
       expect(told["second"]).toMatchObject({
         class: "infrastructure",
-        message: expect.stringMatching(/disk is full|no space left/i),
+        message: expect.stringMatching(/\b(?:is|nearly) full\b|no space left/i),
       })
       expect(told["notes"]).not.toContain("second.txt")
       // Where there was no room for the decision either, it was made when there was.

@@ -33,6 +33,17 @@ interface HeadPointer {
   readonly state: "appending" | "complete"
   /** where the log stood before, while `appending` */
   readonly before?: { readonly seq: number; readonly hash: string; readonly size: number }
+  /** hashes of the entries between the two, where several are appended at once */
+  readonly between?: readonly string[]
+}
+
+/** Is this where a writer that was stopped in the middle of what the head says left the log? Pure. */
+export const isOnTheWay = (
+  { state, before, between = [] }: HeadPointer,
+  end: { readonly seq: number; readonly hash: string },
+): boolean => {
+  if (state !== "appending" || before === undefined) return false
+  return [before.hash, ...between][end.seq - before.seq] === end.hash
 }
 
 export type HeadRead =
@@ -43,7 +54,7 @@ export type HeadRead =
 const payload = (head: HeadPointer): Uint8Array => Buffer.from(jcs(head as unknown as JsonObject))
 
 /** Every head has this length, so that writing one never changes that of its file. */
-const HEAD_BYTES = 1024
+const HEAD_BYTES = 4096
 
 /** Over what the file holds; it is waited for only where its length is new, and with it the blocks. */
 const writeInPlace = (file: string, bytes: Uint8Array): void => {
@@ -81,6 +92,9 @@ const isPlace = (value: unknown): value is { seq: number; hash: string; size: nu
   return Number.isSafeInteger(seq) && typeof hash === "string" && Number.isSafeInteger(size)
 }
 
+const isTexts = (value: unknown): boolean =>
+  Array.isArray(value) && value.every((one: unknown) => typeof one === "string")
+
 export const readHead = (file: string, keys: readonly PublishedKey[]): HeadRead => {
   let text: string
   try {
@@ -95,7 +109,8 @@ export const readHead = (file: string, keys: readonly PublishedKey[]): HeadRead 
       head: HeadPointer
       signature: { publicKeyRef: string; value: string }
     }
-    if (!isPlace(head) || (head.before !== undefined && !isPlace(head.before)))
+    const { before, between = [] } = head
+    if (!isPlace(head) || (before !== undefined && !isPlace(before)) || !isTexts(between))
       return unsigned("the head pointer is malformed")
     const key = keys.find((candidate) => candidate.id === signature.publicKeyRef)
     if (key === undefined)

@@ -1,9 +1,9 @@
 /**
  * The append-only audit log: one line an entry, chained, locked, on disk before `append` resolves.
  *
- * Guarantees: entries of all processes form one chain with contiguous `seq` and monotone `ts`. An append is one
- * O_APPEND write and one fdatasync, so an entry that was acknowledged survives a crash of the process and of the
- * machine; the wait for the disk is nobody else's. What a crash left torn, or what somebody changed, is never passed over: the next append first writes an
+ * Guarantees: entries of all processes form one chain with contiguous `seq` and monotone `ts`. Those that are asked for
+ * while the disk is waited for are appended together: one O_APPEND write and one fdatasync, so that an entry that was
+ * acknowledged survives a crash of the process and of the machine; the wait for the disk is nobody else's. What a crash left torn, or what somebody changed, is never passed over: the next append first writes an
  * `audit.note` that says what was found. A full disk gives back a reserve kept for receipts.
  * Assumes: a local file system. Does not: prevent the folder's owner from rewriting the file (`verify` shows it).
  */
@@ -27,7 +27,7 @@ import { auditAnchorFile, auditFolder, auditHeadFile, auditLogFile, auditReserve
 import type { JsonObject } from "../../manifest/types.ts"
 import { hostLimits } from "../limits.ts"
 import { type AuditEvent, type EventDraft, GENESIS, parseEvent, sealEvent } from "./event.ts"
-import { type HeadRead, readHead, writeHead } from "./head.ts"
+import { type HeadRead, isOnTheWay, readHead, writeHead } from "./head.ts"
 import { openSigner, readPublishedKeys, type Signer } from "./keys.ts"
 import { linesOf, tailOf } from "./lines.ts"
 import { openLogLock } from "./lock.ts"
@@ -50,9 +50,16 @@ interface Tail {
   readonly size: number
 }
 
+type Sealed = ReturnType<typeof sealEvent>
 interface Written {
-  readonly event: AuditEvent
+  readonly events: readonly AuditEvent[]
   readonly tail: Tail
+}
+interface Asked {
+  readonly draft: EventDraft
+  readonly guard: AppendGuard | undefined
+  readonly done: (event: AuditEvent | undefined) => void
+  readonly failed: (error: unknown) => void
 }
 
 const noteDraft = (metadata: JsonObject): EventDraft => ({
@@ -75,10 +82,9 @@ const compare = (tail: Tail, head: HeadRead, anchor: HeadRead): JsonObject | und
     }
   if (!head.found) return tail.seq < 0 ? undefined : { damage: "head-missing", found_seq: tail.seq }
   if (!head.signed) return { damage: "head-unsigned", message: head.message, found_seq: tail.seq }
-  const { seq, hash, state, before } = head.head
+  const { seq, hash } = head.head
   if (tail.seq === seq && tail.hash === hash) return undefined
-  if (state === "appending" && before !== undefined && tail.seq === before.seq && tail.hash === before.hash)
-    return undefined
+  if (isOnTheWay(head.head, tail)) return undefined
   if (tail.seq > seq) return { repair: "unsigned-tail", head_seq: seq, found_seq: tail.seq }
   return {
     damage: tail.seq === seq ? "head-mismatch" : "entries-missing",
@@ -127,6 +133,13 @@ const inspect = (data: string, fd: number): { tail: Tail; notes: readonly JsonOb
   return { tail, notes }
 }
 
+/** What is asked for under a guard goes by itself: the one before it may be what it looks at. */
+const nextOf = (waiting: Asked[]): readonly Asked[] => {
+  const guarded = waiting.findIndex(({ guard }) => guard !== undefined)
+  const free = guarded < 0 ? waiting.length : Math.max(guarded, 1)
+  return waiting.splice(0, Math.min(free, hostLimits.auditGroup.value))
+}
+
 const onDisk = promisify(fdatasync)
 
 const isDiskFull = (error: unknown): boolean =>
@@ -138,7 +151,6 @@ export const openAuditLog = (data: string): AuditLog => {
   const fd = openSync(auditLogFile(data), constants.O_RDWR | constants.O_APPEND | constants.O_CREAT, 0o600)
   let signer: Signer | undefined
   let tail: Tail | undefined
-  let queue: Promise<unknown> = Promise.resolve()
 
   const keepReserve = (): void => {
     try {
@@ -149,71 +161,136 @@ export const openAuditLog = (data: string): AuditLog => {
     }
   }
 
-  const writeLine = async (line: string): Promise<void> => {
-    const bytes = Buffer.from(line)
+  const writeLines = async (lines: string): Promise<void> => {
+    const bytes = Buffer.from(lines)
     if (writeSync(fd, bytes) !== bytes.length) throw Object.assign(new Error("short write"), { code: "ENOSPC" })
     await onDisk(fd)
   }
 
-  const writeOnce = async (draft: EventDraft, at: Tail, signWith: Signer): Promise<Written> => {
-    const now = new Date().toISOString()
-    const place = { seq: at.seq + 1, prevHash: at.hash, ts: now > at.ts ? now : at.ts }
-    const { event, line } = sealEvent(draft, place)
-    const end = { seq: event.seq, hash: event.hash, size: at.size + Buffer.byteLength(line) }
+  const writeOnce = async (drafts: readonly EventDraft[], at: Tail, signWith: Signer): Promise<Written> => {
+    const sealed: Sealed[] = []
+    let ts = at.ts
+    for (const draft of drafts) {
+      const now = new Date().toISOString()
+      ts = now > ts ? now : ts
+      const last = sealed.at(-1)?.event ?? at
+      sealed.push(sealEvent(draft, { seq: last.seq + 1, prevHash: last.hash, ts }))
+    }
+    const events = sealed.map(({ event }) => event)
+    const lines = sealed.map(({ line }) => line).join("")
+    const last = events.at(-1) ?? at
+    const end = { seq: last.seq, hash: last.hash, size: at.size + Buffer.byteLength(lines) }
     const before = { seq: at.seq, hash: at.hash, size: at.size }
-    writeHead(auditHeadFile(data), { ...end, state: "appending", before }, signWith)
-    await writeLine(line)
+    const between = events.slice(0, -1).map(({ hash }) => hash)
+    const begun = { ...end, state: "appending", before, ...(between.length === 0 ? {} : { between }) } as const
+    writeHead(auditHeadFile(data), begun, signWith)
+    await writeLines(lines)
     writeHead(auditHeadFile(data), { ...end, state: "complete" }, signWith)
     writeHead(auditAnchorFile(data), { ...end, state: "complete" }, signWith)
-    return { event, tail: { ...end, ts: event.ts } }
+    return { events, tail: { ...end, ts } }
   }
 
-  /** On a full disk nothing of the entry stays, the reserve is given back, and it is tried once more. */
-  const write = async (draft: EventDraft, at: Tail, signWith: Signer): Promise<Written> => {
+  const cutAt = (size: number): void => {
     try {
-      return await writeOnce(draft, at, signWith)
-    } catch (error) {
-      if (!isDiskFull(error) || !existsSync(auditReserveFile(data))) throw error
-      ftruncateSync(fd, at.size)
-      rmSync(auditReserveFile(data), { force: true })
-      return await writeOnce(draft, at, signWith)
+      ftruncateSync(fd, size)
+    } catch {
+      // The next append finds what is there, and says so.
     }
   }
 
-  const appendLocked = async (draft: EventDraft, guard: AppendGuard | undefined): Promise<AuditEvent | undefined> => {
-    if (guard?.still !== undefined && !guard.still()) return undefined
+  /** Where it fails nothing of it stays. On a full disk the reserve is given back, and it is tried once more. */
+  const write = async (drafts: readonly EventDraft[], at: Tail, signWith: Signer): Promise<Written> => {
+    for (;;) {
+      try {
+        return await writeOnce(drafts, at, signWith)
+      } catch (error) {
+        cutAt(at.size)
+        if (!isDiskFull(error) || !existsSync(auditReserveFile(data))) throw error
+        rmSync(auditReserveFile(data), { force: true })
+      }
+    }
+  }
+
+  const standing = async (signWith: Signer): Promise<Tail> => {
+    const known = tail
+    tail = undefined
+    if (known !== undefined && fstatSync(fd).size === known.size) return known
+    const found = inspect(data, fd)
+    let current = found.tail
+    for (const note of found.notes) current = (await write([noteDraft(note)], current, signWith)).tail
+    return current
+  }
+
+  /** Answers what each is to be told. */
+  const appendLocked = async (group: readonly Asked[]): Promise<readonly (AuditEvent | undefined)[]> => {
+    const wanted = group.filter(({ guard }) => guard?.still?.() ?? true)
+    if (wanted.length === 0) return group.map(() => undefined)
     if (signer === undefined) {
       signer = openSigner(data)
       keepReserve()
     }
-    let current = tail
-    tail = undefined
-    if (current === undefined || fstatSync(fd).size !== current.size) {
-      const found = inspect(data, fd)
-      current = found.tail
-      for (const note of found.notes) current = (await write(noteDraft(note), current, signer)).tail
-    }
-    const written = await write(draft, current, signer)
+    const written = await write(
+      wanted.map(({ draft }) => draft),
+      await standing(signer),
+      signer,
+    )
     tail = written.tail
-    guard?.after?.()
-    return written.event
+    for (const { guard } of wanted) guard?.after?.()
+    return group.map((asked) => written.events[wanted.indexOf(asked)])
+  }
+
+  const alone = async (asked: Asked): Promise<void> => {
+    try {
+      const [event] = await appendLocked([asked])
+      asked.done(event)
+    } catch (error) {
+      asked.failed(error)
+    }
+  }
+  const together = async (group: readonly Asked[]): Promise<void> => {
+    let events: readonly (AuditEvent | undefined)[]
+    try {
+      events = await appendLocked(group)
+    } catch {
+      // One that there is no room for costs no other.
+      for (const asked of group) await alone(asked)
+      return
+    }
+    for (const [index, { done }] of group.entries()) done(events[index])
+  }
+
+  const waiting: Asked[] = []
+  let running: Promise<void> | undefined
+  const run = async (): Promise<void> => {
+    // Whoever asks in the same turn is written with the first.
+    await Promise.resolve()
+    while (waiting.length > 0) {
+      let held: { release(): void }
+      try {
+        held = await lock.acquire("exclusive")
+      } catch (error) {
+        for (const { failed } of waiting.splice(0)) failed(error)
+        continue
+      }
+      try {
+        const group = nextOf(waiting)
+        const [first] = group
+        if (first !== undefined) await (group.length === 1 ? alone(first) : together(group))
+      } finally {
+        held.release()
+      }
+    }
+    running = undefined
   }
 
   return {
-    append(draft, guard) {
-      const done = queue.then(async () => {
-        const held = await lock.acquire("exclusive")
-        try {
-          return await appendLocked(draft, guard)
-        } finally {
-          held.release()
-        }
-      })
-      queue = done.catch(() => undefined)
-      return done
-    },
+    append: (draft, guard) =>
+      new Promise((done, failed) => {
+        waiting.push({ draft, guard, done, failed })
+        running ??= run()
+      }),
     async [Symbol.asyncDispose]() {
-      await queue
+      await running
       closeSync(fd)
       lock[Symbol.dispose]()
     },

@@ -14,7 +14,7 @@ import { auditAnchorFile, auditHeadFile, auditLogFile } from "../../data-folder/
 import { jcs } from "../../manifest/values/digest.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import { type AuditEvent, GENESIS, hashOfEvent, parseEvent } from "./event.ts"
-import { type HeadRead, readHead } from "./head.ts"
+import { type HeadRead, isOnTheWay, readHead } from "./head.ts"
 import { localKey, type PublishedKey, readPublishedKeys } from "./keys.ts"
 import { linesOf } from "./lines.ts"
 import { schemasIn } from "./schemas.ts"
@@ -138,17 +138,16 @@ const checkHead = (data: string, { head, anchor }: Snapshot, end: End, given: bo
       "signature.invalid",
       "this machine's own key is not among the published ones: the key list was replaced",
     )
-  const { seq, hash, state, before } = head.head
+  const { seq, hash } = head.head
   const seqAtEnd = last?.seq ?? -1
-  const atBefore =
-    state === "appending" && before !== undefined && before.seq === seqAtEnd && before.hash === (last?.hash ?? GENESIS)
-  if (torn && !atBefore)
+  const stopped = isOnTheWay(head.head, { seq: seqAtEnd, hash: last?.hash ?? GENESIS })
+  if (torn && !stopped)
     return bad(
       line + 1,
       "chain.broken",
       "the last line is torn, and the signed head names no append that could have torn it",
     )
-  if (atBefore) {
+  if (stopped) {
     notes.push(
       `a writer was stopped in the middle of appending seq ${seq}; the next append repairs it${torn ? " and records the torn line" : ""}`,
     )

@@ -4,12 +4,19 @@ import { openAuditLog } from "../../../src/host/receipts/log.ts"
 const [data, count, tag, padding] = process.argv.slice(2)
 if (data === undefined || tag === undefined) throw new Error("usage: append-many DATA COUNT TAG [PADDING]")
 await using log = openAuditLog(data)
-for (let n = 0; n < Number(count); n += 1) {
-  await log.append({
-    actor: { id: tag },
-    action: "tool.invoked",
-    subject: { kind: "tool", ref: "t@1" },
-    metadata: { call: `${tag}-${n}`, padding: "x".repeat(Number(padding ?? 0)) },
-  })
-  process.stdout.write(`${n}\n`)
+let n = 0
+/** A few at once, each its entries one after the other. */
+const append = async (): Promise<void> => {
+  while (n < Number(count)) {
+    const own = n
+    n += 1
+    await log.append({
+      actor: { id: tag },
+      action: "tool.invoked",
+      subject: { kind: "tool", ref: "t@1" },
+      metadata: { call: `${tag}-${own}`, padding: "x".repeat(Number(padding ?? 0)) },
+    })
+    process.stdout.write(`${own}\n`)
+  }
 }
+await Promise.all([append(), append(), append(), append(), append()])

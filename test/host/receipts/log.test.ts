@@ -14,8 +14,8 @@ import {
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import { auditHeadFile, auditLogFile } from "../../../src/data-folder/paths.ts"
-import type { EventDraft } from "../../../src/host/receipts/event.ts"
+import { auditAnchorFile, auditHeadFile, auditLogFile } from "../../../src/data-folder/paths.ts"
+import { type EventDraft, sealEvent } from "../../../src/host/receipts/event.ts"
 import { keysFromFile } from "../../../src/host/receipts/keys.ts"
 import { openAuditLog } from "../../../src/host/receipts/log.ts"
 import { readReceipts, verifyChain } from "../../../src/host/receipts/verify.ts"
@@ -70,7 +70,7 @@ describe("the audit log", () => {
     const before = files().sort()
     await fill(3)
     expect(files().sort()).toEqual(before)
-    expect(before.every((file) => file.endsWith(" 1024 600"))).toBe(true)
+    expect(before.every((file) => file.endsWith(" 4096 600"))).toBe(true)
     expect(await verifyChain(data)).toMatchObject({ ok: true, entries: 5 })
     const outside = join(data, "outside")
     writeFileSync(outside, "kept")
@@ -196,6 +196,64 @@ describe("the audit log", () => {
       const kept = readReceipts(data).filter((event) => event.actor.id === `k${round}`).length
       expect(kept).toBeGreaterThanOrEqual(acknowledged)
     }
+  })
+
+  /** How the last append was begun: its head lies in the other of the two files. */
+  const begun = (): string => readFileSync(`${auditHeadFile(data)}.new`, "utf8")
+  const atOnce = async (calls: readonly string[]): Promise<void> => {
+    await using log = openAuditLog(data)
+    const events = await Promise.all(calls.map((call) => log.append(draft(call))))
+    expect(events.map((event) => event?.metadata?.["call"])).toEqual(calls)
+  }
+
+  it("appends at once what comes at once, in the order it came", async () => {
+    await fill(1)
+    const calls = Array.from({ length: 20 }, (_, n) => `g${n}`)
+    await atOnce(calls)
+    expect((JSON.parse(begun()) as { head: { between: string[] } }).head.between).toHaveLength(19)
+    expect(readReceipts(data).map(({ metadata }) => metadata?.["call"])).toEqual(["c0", ...calls])
+    expect(await verifyChain(data)).toMatchObject({ ok: true, entries: 21, notes: [] })
+  })
+
+  it("knows how far a writer came that was stopped in the middle of several entries, and nobody else's entry among them", async () => {
+    await fill(2)
+    await atOnce(["a", "b", "c", "d"])
+    const all = lines()
+    writeFileSync(auditHeadFile(data), begun())
+    const anchor = readFileSync(auditAnchorFile(data))
+    rmSync(auditAnchorFile(data))
+    for (const left of [2, 3, 5]) {
+      put(all.slice(0, left))
+      expect(await verifyChain(data)).toMatchObject({
+        ok: true,
+        entries: left,
+        notes: [expect.stringContaining("stopped")],
+      })
+    }
+    const { hash: prevHash, seq, ts } = JSON.parse(all[2] as string) as { hash: string; seq: number; ts: string }
+    const forged = sealEvent(draft("x"), { seq: seq + 1, prevHash, ts })
+    put([...all.slice(0, 3), forged.line.trimEnd()])
+    expect(await verifyChain(data)).toMatchObject({ ok: false, code: "chain.broken" })
+    put(all.slice(0, 4))
+    await fill(1)
+    expect(await verifyChain(data)).toMatchObject({ ok: true, entries: 5, notes: [] })
+    // Acknowledged, they may not be missing.
+    writeFileSync(auditAnchorFile(data), anchor)
+    expect(await verifyChain(data)).toMatchObject({ ok: false })
+  })
+
+  it("leaves an entry out whose guard says no by then, and appends those beside it", async () => {
+    await using log = openAuditLog(data)
+    let isThere = true
+    const guard = { still: () => isThere, after: () => void (isThere = false) }
+    const told = await Promise.all([
+      log.append(draft("a")),
+      log.append(draft("b"), guard),
+      log.append(draft("c"), guard),
+      log.append(draft("d")),
+    ])
+    expect(told.map((event) => event?.metadata?.["call"])).toEqual(["a", "b", undefined, "d"])
+    expect(await verifyChain(data)).toMatchObject({ ok: true, entries: 3 })
   })
 
   it("cuts a torn last line off and records that it did", async () => {
