@@ -43,9 +43,13 @@ export const reviewDriver = async (
   if (driver === undefined)
     return refused("not_found", `there is no driver ${ref.slice(0, 120)}`, "`caisson drivers` lists what is registered")
   const { contract, key } = driver
-  if (asks !== undefined) await core.reviews.of(contract)(ASKS, { rows: [...asks] })
+  const asked = asks === undefined ? undefined : await core.reviews.of(contract)(ASKS, { rows: [...asks] })
+  /** What waited on another day, where the driver asks again for what was accepted. */
+  const isPast = ({ name }: Offer): boolean => name === ASKS && asked?.ok === true
   if (accept !== undefined) {
-    const waiting = (await core.reviews.list(contract)).find((offer) => offer.waiting?.digest === accept)
+    const waiting = (await core.reviews.list(contract)).find(
+      (offer) => offer.waiting?.digest === accept && !isPast(offer),
+    )
     const nothing = (): ReviewReport =>
       refused("not_found", `nothing that waits has this digest`, `\`caisson review ${key}\` shows what waits`)
     if (waiting === undefined) return nothing()
@@ -61,7 +65,10 @@ export const reviewDriver = async (
     })
     if ((await core.reviews.accept(contract, accept, caller.actor)) === undefined) return nothing()
   }
-  const all = (await core.reviews.list(contract)).map(toolOf)
+  const all = (await core.reviews.list(contract)).map((offer) => {
+    const { waiting, ...settled } = offer
+    return toolOf(isPast(offer) || waiting === undefined ? settled : offer)
+  })
   const own = all.find(({ name }) => name === ASKS)
   return {
     ok: true,

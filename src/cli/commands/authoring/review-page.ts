@@ -8,6 +8,8 @@ import type { PageRow, ReviewPage } from "../../../authoring/review/page.ts"
 import type { AuditEvent } from "../../../host/receipts/event.ts"
 import type { Host, ReviewReport } from "../../../host/types.ts"
 import type { JsonObject, JsonValue } from "../../../manifest/types.ts"
+import { SensitivePaths } from "../../../sandbox/effects/judging/sensitive-paths.ts"
+import { ownFiles } from "./own-files.ts"
 
 /** So many of the latest entries are looked at. */
 const RECEIPTS = 500
@@ -15,6 +17,10 @@ const ROWS = 40
 
 const rowsOf = (value: JsonValue | undefined): readonly JsonObject[] =>
   Array.isArray(value) ? (value as readonly JsonObject[]) : []
+
+const sensitive = new SensitivePaths([])
+const isTrusted = (glob: string): boolean =>
+  sensitive.literalSegments(glob.split("/"), { folder: false, symlink: false }).includes(true)
 
 /** Undefined: there is no such driver. */
 export const asksFor = async (host: Host, ref: string): Promise<readonly PageRow[] | undefined> => {
@@ -24,7 +30,7 @@ export const asksFor = async (host: Host, ref: string): Promise<readonly PageRow
   if (found === undefined) return undefined
   const ids = new Set(found.implements.map(({ tool }) => tool))
   const tools = (await host.tools()).map(({ contract }) => contract).filter(({ id }) => ids.has(id))
-  return asksOf(found, tools)
+  return asksOf(found, tools, isTrusted, ownFiles(found))
 }
 
 const counted = (texts: readonly string[]): readonly PageRow[] =>
@@ -47,17 +53,22 @@ export const pageOf = async (host: Host, report: ReviewReport & { readonly ok: t
   const did = (key: string, of: (row: JsonObject) => string): readonly string[] =>
     facts.flatMap((each) => rowsOf(each[key]).map(of))
   const risky = asks.filter(({ risk }) => risk !== undefined)
-  const rows = (word: JsonObject | undefined): readonly string[] =>
-    (Array.isArray(word?.["rows"]) ? word["rows"] : []).filter((row) => typeof row === "string")
-  const { accepted, waiting } = report.asks ?? {}
+  const accepted = report.asks?.accepted
+  const kept = accepted?.offer?.["rows"]
+  const before = Array.isArray(kept) ? kept.filter((row) => typeof row === "string") : undefined
+  const now = asks.map((row) => row.text)
   return {
     title: `Driver ${report.driver}`,
     about: `${own.length} calls among the latest ${RECEIPTS} receipts of this data folder; accepted ${accepted?.at ?? "never"}.`,
     sections: [
       {
         title: "What changed since it was accepted",
-        rows: waiting === undefined ? [] : changesBetween(rows(accepted?.offer), rows(waiting.offer)),
-        none: waiting === undefined ? "nothing of what it asks for" : "more than could be kept",
+        // What is there now, whatever waits: that may be of another day, or longer than is kept.
+        rows:
+          before === undefined
+            ? [{ text: "what was accepted is longer than is kept", risk: "look at all that it asks for" }]
+            : changesBetween(before, now),
+        none: "nothing of what it asks for",
       },
       { title: "What is risky", rows: risky, none: "nothing that stands out" },
       { title: "What it asks for", rows: asks.map((row) => ({ text: row.text })), none: "nothing" },
