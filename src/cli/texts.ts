@@ -173,7 +173,7 @@ export const says = {
   noEffects: "no effects on the workspace",
   planned: "plan: nothing was committed",
   recordCut: (lost: number) =>
-    `the record of what it asked for is cut: ${lost} requests are beyond what is kept, and are not told`,
+    `it asked for more than is told one by one: of ${lost} requests only the folder is named`,
   noReceipts: "no receipts yet",
   noQuestions: "no tool asks anybody",
   noneHeld: "no call waits for an answer",

@@ -82,6 +82,8 @@ export type Envelope = {
       readonly verdict: "allowed" | "denied"
       readonly reason?: string
       readonly count: number
+      readonly bytes_out?: number
+      readonly bytes_in?: number
     }[]
     readonly seen: number
     readonly lost: number

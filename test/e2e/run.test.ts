@@ -96,7 +96,11 @@ describe("a command", () => {
     const [there, elsewhere] = ["http://far.test/", "http://other.test/"]
     const reached = await run(["curl", "-sS", there], { allow: ["far.test:80"] })
     expect(reached).toMatchObject({ ok: true, value: { stdout: "hello from afar\n" } })
-    expect(reached.access?.hosts).toContainEqual({ target: "far.test:80", verdict: "allowed", count: 1 })
+    const [host] = reached.access?.hosts ?? []
+    expect(host).toMatchObject({ target: "far.test:80", verdict: "allowed", count: 1 })
+    // The answer has a head of its own, and the request a line and a Host at least.
+    expect(host?.bytes_in).toBeGreaterThan("hello from afar\n".length)
+    expect(host?.bytes_out).toBeGreaterThan("GET / HTTP/1.1 Host: far.test".length)
     const stopped = await run(["curl", "-sSf", elsewhere], { allow: ["far.test:80"] })
     expect(stopped.ok).toBe(false)
     if (stopped.ok) return
@@ -230,6 +234,24 @@ describe("a hostile command", () => {
     for (const path of ["/etc/fifo", "/etc/hosts", "/etc/group", "/etc/hostname"])
       expect(named).toContain(`fs read_only ${path}`)
     expect(named).toContain("fs not_shown /var/run/docker.sock")
+  })
+
+  it("hides no key that it asks for behind more than can be told one by one", async () => {
+    const script = [
+      "import os",
+      "def tried(path):",
+      "  try: os.open(path, os.O_RDONLY)",
+      "  except OSError: pass",
+      "for at in range(21000): tried('/srv/decoy-%d/%d' % (at % 7000, at))",
+      "tried(os.path.expanduser('~/.ssh/id_rsa'))",
+      "tried('/etc/shadow')",
+    ].join("\n")
+    const { denied, access } = await run(["python3", "-c", script])
+    const named = denied.map(({ reason, target }) => `${reason} ${target}`)
+    expect(named).toEqual(
+      expect.arrayContaining(["not_shown ~/.ssh/id_rsa", "not_shown /etc/shadow", "not_shown /srv"]),
+    )
+    expect(access?.lost).toBeGreaterThan(20_000)
   })
 
   it("is named no denied file where nothing is observed", async () => {

@@ -38,21 +38,39 @@ const pathOf = ({ path, verdict, reason, folder, count, bytes }: ObservedPath): 
   ...(bytes === undefined ? {} : { bytes }),
 })
 
-const programOf = ({ path, verdict, reason, count }: ObservedPath): StartedProgram => ({
-  name: path.slice(path.lastIndexOf("/") + 1),
-  path,
-  verdict,
-  ...(reason === undefined ? {} : { reason }),
-  count,
-})
+/** `/usr/bin/*` where there were too many to name. */
+const programPath = ({ path, folder }: ObservedPath): string => (folder === true ? `${path}/*` : path)
+
+const programOf = (row: ObservedPath): StartedProgram => {
+  const path = programPath(row)
+  const { verdict, reason, count } = row
+  return {
+    name: path.slice(path.lastIndexOf("/") + 1),
+    path,
+    verdict,
+    ...(reason === undefined ? {} : { reason }),
+    count,
+  }
+}
 
 interface Network {
-  readonly reached: readonly { readonly target: string; readonly count: number }[]
+  readonly reached: readonly {
+    readonly target: string
+    readonly count: number
+    readonly bytesOut: number
+    readonly bytesIn: number
+  }[]
   readonly denied: readonly Denial[]
 }
 
 const hostsOf = ({ reached, denied }: Network): readonly DialledHost[] => [
-  ...reached.map(({ target, count }) => ({ target, verdict: "allowed" as const, count })),
+  ...reached.map(({ target, count, bytesOut, bytesIn }) => ({
+    target,
+    verdict: "allowed" as const,
+    count,
+    bytes_out: bytesOut,
+    bytes_in: bytesIn,
+  })),
   ...denied.flatMap(({ layer, target, reason, count }) =>
     layer === "egress" ? [{ target, verdict: "denied" as const, reason, count }] : [],
   ),
@@ -77,7 +95,7 @@ export const deniedPaths = (observed: Observed | undefined): readonly Denial[] =
   (observed?.paths ?? []).flatMap((row): readonly Denial[] => {
     if (row.notable !== true || row.reason === undefined) return []
     const { op, reason, count, path } = row
-    if (op === "start") return [{ layer: "exec", reason, target: path, count }]
+    if (op === "start") return [{ layer: "exec", reason, target: programPath(row), count }]
     return [
       {
         layer: "fs",

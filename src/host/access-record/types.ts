@@ -18,7 +18,7 @@ export interface AccessRecord {
   readonly writes: readonly AccessedPath[]
   readonly programs: readonly StartedProgram[]
   readonly hosts: readonly DialledHost[]
-  /** requests about paths that were seen, and those beyond what is kept */
+  /** requests about paths that were seen, and those of which only a folder is told, since there were too many */
   readonly seen: number
   readonly lost: number
 }
@@ -39,7 +39,7 @@ export interface AccessedPath {
 }
 
 export interface StartedProgram {
-  /** its file name, which is what `exec.spawn` and `--exec` take */
+  /** its file name, which is what `exec.spawn` and `--exec` take; `*` where too many of one folder were tried */
   readonly name: string
   readonly path: string
   readonly verdict: AccessVerdict
@@ -53,4 +53,7 @@ export interface DialledHost {
   readonly verdict: "allowed" | "denied"
   readonly reason?: string
   readonly count: number
+  /** of one that was reached: what was sent there, and what came back; requests and answers as they are in the clear */
+  readonly bytes_out?: number
+  readonly bytes_in?: number
 }

@@ -1,8 +1,8 @@
 /** What one observation may cost. */
 export const OBSERVE = Object.freeze({
-  /** different paths that are told apart; further ones are counted as lost */
+  /** different paths that are told apart at once; then what was seen becomes rows of folders, to make room */
   paths: 20_000,
-  /** rows that leave the sandbox: files of one folder become a row of that folder, until they fit */
+  /** rows that leave the sandbox: files of one folder become a row of that folder, and then of those above, until they fit */
   rows: 600,
   /** so many files of one folder are told one by one */
   filesOfAFolder: 12,

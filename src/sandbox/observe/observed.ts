@@ -27,6 +27,6 @@ export interface Observed {
   readonly paths: readonly ObservedPath[]
   /** requests seen */
   readonly seen: number
-  /** rows beyond what is kept: counted, not told */
+  /** requests of which only a folder is told, though a person should hear of each: there were too many */
   readonly lost: number
 }

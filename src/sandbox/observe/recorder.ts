@@ -1,7 +1,9 @@
 /**
  * Requests of a sandbox's processes, told apart and counted, each with what became of it.
  *
- * Guarantees: memory is bounded; a path is looked into once for each thing that is done with it. What is told is what the
+ * Guarantees: memory is bounded; a path is looked into once for each thing that is done with it, and again where there are
+ * more of them than are remembered. However many there are, each counts in a row: where there is no room for its own, in that
+ * of a folder that it lies in, so that nobody hides what they do behind what they ask for as well. What is told is what the
  * sandbox's view, its mounts and this machine say at that moment: the kernel alone decides, and this decides nothing.
  * Assumes: may look at the sandbox's root and at this machine.
  */
@@ -10,9 +12,9 @@ import { join, normalize } from "node:path"
 import type { Op } from "./calls.ts"
 import { OBSERVE } from "./limits.ts"
 import type { ObservedPath } from "./observed.ts"
+import { foldedRows, keyOf, type Row } from "./fold.ts"
 import { isCache, isCredential, isGuarded, isProgramPath, isStarted, placeOf } from "./places.ts"
 
-type Row = Omit<ObservedPath, "count" | "folder"> & { count: number }
 type Told = Pick<ObservedPath, "op" | "verdict" | "reason" | "notable" | "bytes">
 
 const existsHere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined
@@ -42,11 +44,10 @@ interface RecorderOptions {
 
 export class Recorder {
   readonly #options: RecorderOptions
-  readonly #rows = new Map<string, Row>()
+  #rows = new Map<string, Row>()
   /** by what was asked for, as it was: the row it counts for, or none */
   readonly #known = new Map<string, Row | null>()
   seen = 0
-  lost = 0
   constructor(options: RecorderOptions) {
     this.#options = options
   }
@@ -58,14 +59,18 @@ export class Recorder {
     const key = `${kind} ${path}`
     let row = this.#known.get(key)
     if (row === undefined) {
-      if (this.#known.size >= OBSERVE.paths) {
-        this.lost += 1
-        return
-      }
+      if (this.#known.size >= OBSERVE.paths) this.#makeRoom()
       row = this.#rowFor(kind, normalize(path))
       this.#known.set(key, row)
     }
     if (row !== null) row.count += 1
+  }
+
+  /** What was told apart so far becomes as few rows as are told in the end. */
+  #makeRoom(): void {
+    const rows = foldedRows([...this.#rows.values()].filter(({ count }) => count > 0))
+    this.#rows = new Map(rows.map((row) => [keyOf(row), { ...row }]))
+    this.#known.clear()
   }
 
   #rowFor(kind: "start" | "look" | "write" | "read", path: string): Row | null {
@@ -133,54 +138,14 @@ export class Recorder {
     }
   }
 
-  /** What it all comes to, and how many requests are beyond it. */
+  /** What it all comes to, and how many requests are told by a folder that is not theirs alone. */
   told(): { readonly paths: readonly ObservedPath[]; readonly lost: number } {
-    const folded = foldedRows([...this.#rows.values()].filter(({ count }) => count > 0))
-    const beyond = folded.slice(OBSERVE.rows).reduce((sum, { count }) => sum + count, 0)
-    return { paths: folded.slice(0, OBSERVE.rows), lost: this.lost + beyond }
+    const rows = foldedRows([...this.#rows.values()].filter(({ count }) => count > 0))
+    return {
+      paths: rows.map(({ crowded: _crowded, ...row }) => row),
+      lost: rows.reduce((sum, { crowded, count }) => (crowded === true ? sum + count : sum), 0),
+    }
   }
-}
-
-const folderOf = (path: string): string => path.slice(0, Math.max(1, path.lastIndexOf("/")))
-
-/** Files of one folder that were treated alike become a row of the folder, where there are many; what a person should hear of stays. */
-const foldOnce = (rows: readonly ObservedPath[], most: number): readonly ObservedPath[] => {
-  const groups = new Map<string, ObservedPath[]>()
-  for (const row of rows) {
-    const { op, verdict, path } = row
-    const key = row.notable === true || op === "start" ? `one ${groups.size}` : `${op} ${verdict} ${folderOf(path)}`
-    const group = groups.get(key)
-    if (group === undefined) groups.set(key, [row])
-    else group.push(row)
-  }
-  return [...groups.values()].flatMap((group) => {
-    const [first] = group
-    if (first === undefined || group.length <= most) return group
-    const bytes = group.reduce((sum, row) => sum + (row.bytes ?? 0), 0)
-    return [
-      {
-        path: folderOf(first.path),
-        op: first.op,
-        verdict: first.verdict,
-        ...(first.reason === undefined ? {} : { reason: first.reason }),
-        folder: true as const,
-        count: group.reduce((sum, row) => sum + row.count, 0),
-        ...(bytes === 0 ? {} : { bytes }),
-      },
-    ]
-  })
-}
-
-const foldedRows = (rows: readonly ObservedPath[]): readonly ObservedPath[] => {
-  let folded = foldOnce(rows, OBSERVE.filesOfAFolder)
-  for (
-    let most: number = OBSERVE.filesOfAFolder;
-    folded.length > OBSERVE.rows && most >= 1;
-    most = Math.floor(most / 2)
-  )
-    folded = foldOnce(folded, most)
-  for (let round = 0; folded.length > OBSERVE.rows && round < 8; round += 1) folded = foldOnce(folded, 1)
-  return [...folded.filter(({ notable }) => notable === true), ...folded.filter(({ notable }) => notable !== true)]
 }
 
 /** Where a relative path starts from; undefined where nobody can tell any more. */
