@@ -102,8 +102,11 @@ const namesOf = (error) => {
   if (names.length === 0) add(typeof error)
   return names
 }
+/** An answer's status by HTTP; other numbers that errors carry under the name are none. */
 const statusOf = (error) =>
-  [error?.status, error?.statusCode, error?.response?.status].find((each) => Number.isInteger(each))
+  [error?.status, error?.statusCode, error?.response?.status].find(
+    (each) => Number.isInteger(each) && each >= 100 && each <= 599,
+  )
 const describe = (error) => {
   try {
     const status = statusOf(error)

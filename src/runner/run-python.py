@@ -92,13 +92,23 @@ def names_of(error):
     return names
 
 
+def status_of(error):
+    """An answer's status by HTTP. Of what clients call `code`, only urllib's own is one: others are the program's exit, or
+    a database's number."""
+    own = ("code",) if "urllib.error.HTTPError" in names_of(error) else ()
+    for holder in (error, getattr(error, "response", None)):
+        for name in ("status_code", "status", *own):
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
+                return int(value)
+    return None
+
+
 def describe(error):
     found = {"names": names_of(error), "message": ""}
     try:
         found["message"] = str(error)[:MOST_MESSAGE]
-        holders = (error, getattr(error, "response", None))
-        status = next((s for h in holders for n in ("status_code", "status", "code")
-                       if isinstance(s := getattr(h, n, None), int) and not isinstance(s, bool)), None)
+        status = status_of(error)
         if status is not None:
             found["status"] = status
     except Exception:

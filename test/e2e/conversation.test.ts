@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, realpathSync } from "node:fs"
 import { createInterface } from "node:readline"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { converse } from "../../src/host/call/running/converse.ts"
+import { converse } from "../../src/host/call/running/conversing/converse.ts"
 import type { ConversationCommand, Session } from "../../src/host/drivers/kind.ts"
 import type { Failure, Success } from "../../src/host/failure.ts"
 import type { SandboxBackend } from "../../src/sandbox/backend.ts"

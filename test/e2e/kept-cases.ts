@@ -250,6 +250,22 @@ export const keptSuite = (
     expect(next).toMatchObject({ ok: true, value: "[]" })
     expect(factsOf(next)).toMatchObject({ reused: false, restarted: "it did not answer" })
   })
+  it.each([
+    ["was stopped at", "elsewhere.test", [{ layer: "egress", reason: "host_not_allowed" }], undefined],
+    ["reached", "service.test", [], [{ target: "service.test:80", count: 1 }]],
+  ])(
+    "has what it %s before it was replaced in a call told in that call",
+    async (_what, host, denied, reached: unknown) => {
+      await act("sulk", [host, "80"])
+      const next = await act("planted")
+      expect(next).toMatchObject({ ok: true, value: "[]" })
+      expect(next.denied).toMatchObject(denied)
+      expect(factsOf(next)).toMatchObject({ reused: false, restarted: "it did not answer" })
+      const [receipt] = readReceipts(world.data, { call: next.call })
+      if (reached === undefined) expect(receipt?.metadata).toMatchObject({ denied })
+      else expect(receipt?.metadata).toMatchObject({ reached })
+    },
+  )
   it("ends with a call that is cancelled, and with no other", async () => {
     await act("plant", ["a"])
     await act("plant", ["b"], { user: "bob3" })

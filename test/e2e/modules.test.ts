@@ -147,6 +147,16 @@ describe("a function of a module", () => {
     })
   })
   it.each([
+    ["answered", 401, 401],
+    ["coded", 401, undefined],
+    ["coded", 429, undefined],
+    ["left", 403, undefined],
+  ])("takes for an answer's status what is one, not any `code` of Python's: %s %i", async (name, code, status) => {
+    const answer = await ask("tool.py", { ref: [name], args: [code] })
+    expect(answer).toMatchObject({ ok: false, kind: "thrown" })
+    expect("thrown" in answer && answer.thrown.status).toBe(status)
+  })
+  it.each([
     ["tool.ts", "later", { thrown: { names: ["RangeError", "Error"], where: "call" } }],
     ["tool.ts", "cycle", { thrown: { names: ["TypeError", "Error"], where: "result" } }],
     ["tool.py", "strange", { thrown: { where: "result" } }],

@@ -44,6 +44,7 @@ const driver = (id: string, module: string, name = "default", more: object = {})
 const module = join(fixtures, "notes.ts")
 const manifests = [
   join(fixtures, "cli"),
+  join(fixtures, "slow"),
   join(fixtures, "transforms"),
   notes,
   driver("own-notes", module),
@@ -229,6 +230,10 @@ export const ownFunctionsSuite = (backend: "namespace" | "docker", config: () =>
       writeFileSync(join(world.workspace, "rows.txt"), text)
       const envelope = await world.call("own.rows", { path }, { driver: "own-rows" })
       expect(envelope).toMatchObject({ ok: false, error: { code } })
+    })
+    it("has no more time than its call, and its program's time counts", async () => {
+      const late = await rows("a|b\n", "own-slow")
+      expect(late).toMatchObject({ ok: false, error: { code: "timeout", details: { limit: "wall" } } })
     })
     it("does not see the workspace", async () => {
       expect(await rows("peek\n")).toMatchObject({ ok: true, value: [["workspace", "false"]] })

@@ -27,6 +27,7 @@ import { permitted } from "./authorize.ts"
 import type { HostCore } from "./core.ts"
 import type { CallEvent } from "../events.ts"
 import { askStatus } from "./judging/ask-status.ts"
+import { perhapsDone } from "./judging/second-run.ts"
 import { CallEvents } from "./events.ts"
 import { obtain } from "./obtain.ts"
 import { findRoute, route } from "./route.ts"
@@ -58,6 +59,10 @@ class Trail {
   access: AccessRecord | undefined
   backend: string | undefined
   held: JsonObject | undefined
+  /** something of it ran, or was asked of a service, whatever became of that */
+  started = false
+  /** its effects are being committed, or were, and nobody was told yet */
+  committing = false
   readonly timings: Record<string, number> = {}
   #at = performance.now()
   constructor(requested: Requested) {
@@ -180,13 +185,18 @@ const serveAndSettle = async (
   trail.mark("approve", answered)
   trail.rows = await receiptRows(answered, answered.effects, trail.denied, await trail.ran)
   const keep = holder === undefined ? undefined : (call: Judged, answer: Success) => holder.hold(call, answer, scope)
+  trail.committing = verdictCommits(answered)
   const settled = await settle(answered, keep)
+  trail.committing = false
   trail.mark("settle")
   trail.held = settled.held
   trail.effects = settled.effects
   const again = anotherRound(answered, settled.end)
   return { end: settled.end, ...(again === undefined ? {} : { again }) }
 }
+
+const verdictCommits = ({ verdict, keptFiles, plan, effects }: Judged): boolean =>
+  !plan && effects.length > 0 && (verdict.ok || keptFiles !== undefined)
 
 /** What it changed, before that is committed or thrown away; a person who is asked about it is shown it with the question. */
 const tellChanges = async ({ onChanges, effects, attempt, ask, ifApproved }: Judged): Promise<void> => {
@@ -275,6 +285,13 @@ const serve = async (
     const before = { elapsedMs, denied: attempt.denied, homes, reached }
     judged = await serveBy(core, { ...payable.value, passedOver }, trail, scope, before)
   }
+}
+
+/** Wherever it broke: what had been started may have changed what no layer holds, and a commit may stand. */
+const broken = (error: unknown, { started, committing, progress }: Trail): Failure => {
+  const failure = thrown(error)
+  if (committing) return { ...failure, retryable: false, details: { ...failure.details, commit: "unknown" } }
+  return started && "command" in progress ? perhapsDone(progress, failure) : failure
 }
 
 const thrown = (error: unknown): Failure => {
@@ -392,20 +409,25 @@ const noteReceipt = async (holder: Holder | undefined, { call, receipt }: Envelo
 const performTold = async (
   core: HostCore,
   log: AuditLog,
-  requested: Requested,
+  asked: Requested,
   holder: Holder | undefined,
 ): Promise<Envelope> => {
+  const tell: Requested["tell"] = (event) => {
+    if (event.type === "started") trail.started = true
+    asked.tell(event)
+  }
+  const requested: Requested = { ...asked, tell }
   const trail = new Trail(requested)
   const scope = new AsyncDisposableStack()
   try {
     using _open = openCall(core.data, requested.call, String(requested.request.tool), whoseCall(requested.caller))
-    const walked = await walk(core, requested, trail, scope, holder).catch(thrown)
+    const walked = await walk(core, requested, trail, scope, holder).catch((error: unknown) => broken(error, trail))
     const end = "tool" in trail.progress ? told(trail.progress.tool, walked, Date.now()) : walked
     const envelope = await record(core, log, trail, end)
     if (trail.held !== undefined) await noteReceipt(holder, envelope)
     return envelope
   } catch (error) {
-    return await record(core, log, trail, thrown(error))
+    return await record(core, log, trail, broken(error, trail))
   } finally {
     await scope.disposeAsync().catch(() => undefined)
   }

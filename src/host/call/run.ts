@@ -12,10 +12,11 @@ import { afterFailure } from "../invoke/retry.ts"
 import type { Denial } from "../../sandbox/backend.ts"
 import { attempt } from "./running/attempt.ts"
 import { cancelled } from "./running/cancelled.ts"
-import type { HostCore, Reached } from "./core.ts"
+import type { HostCore } from "./core.ts"
 import { judge } from "./judge.ts"
 import { onTape } from "./tape/call-tape.ts"
 import { keepHome, withHomes } from "./running/keep-home.ts"
+import { mergeReached } from "./running/stopped.ts"
 import type { Judged, Sealed, Step } from "./steps.ts"
 
 /** No program, and no look at the workspace: such a call waits for nobody's commit, and needs no sandbox to be had. */
@@ -77,20 +78,6 @@ export const run = async (
     await own.disposeAsync()
     await pause(again, undefined, { signal: sealed.signal }).catch(() => undefined)
   }
-}
-
-const mergeReached = (...lists: readonly (readonly Reached[])[]): readonly Reached[] => {
-  const sums = new Map<string, Reached>()
-  for (const one of lists.flat()) {
-    const { count = 0, bytesOut = 0, bytesIn = 0 } = sums.get(one.target) ?? {}
-    sums.set(one.target, {
-      target: one.target,
-      count: one.count + count,
-      bytesOut: one.bytesOut + bytesOut,
-      bytesIn: one.bytesIn + bytesIn,
-    })
-  }
-  return [...sums.values()]
 }
 
 /** A server stays where the call is well, or failed in the server's own words; one whose call was refused does not. */

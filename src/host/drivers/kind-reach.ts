@@ -1,4 +1,4 @@
-/** What a driver's kind says of its reach: what it is the driver of, and what a call of one tool gets. Pure. */
+/** What a driver's kind says of its reach: what it is the driver of, how that is started, and what a call of one tool gets. Pure. */
 import type { CliSandbox, DriverContract, Implementation } from "../../manifest/types.ts"
 
 /** What makes it this driver and no other: its program, service, package or server. Versions may change, this may not. */
@@ -20,6 +20,13 @@ export const identityOf = ({ body }: DriverContract): readonly unknown[] => {
     case "builtin":
       return [body.kind]
   }
+}
+
+/** What a server is started with, by the path of the field: a flag less may open it as well as one more. */
+export const startedWith = ({ body }: DriverContract): Readonly<Record<string, unknown>> => {
+  if (body.kind !== "mcp" || body.mcp.server.kind === "remote") return {}
+  const { args, env } = body.mcp.server
+  return { "server.args": args, "server.env": env.map(({ name, value }) => [name, value.text]) }
 }
 
 /** What a builtin or a server sees and writes that says nothing of it; its contracts bound the rest. */

@@ -177,8 +177,8 @@ export interface ProgramCommand {
   readonly attachment?: Attachment
   /** where the tool fails by its own word, a person who is asked may keep what it changed all the same */
   readonly keepsAnyway?: true
-  /** of a program that ended by itself */
-  read(result: KindResult): Success | Failure | Promise<Success | Failure>
+  /** of a program that ended by itself; `signal`: aborted when the call is cancelled or its time is over */
+  read(result: KindResult, signal: AbortSignal): Success | Failure | Promise<Success | Failure>
 }
 
 export interface ConversationCommand {

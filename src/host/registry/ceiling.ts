@@ -2,10 +2,13 @@
  * The operator's ceiling: what no tool, driver or action may go beyond, whatever it declares. Pure.
  *
  * Guarantees: what goes beyond it is refused when it is registered, with an example of what would pass; a part that the
- * operator says nothing of is not bounded. A tool that leaves its hosts to its drivers is bounded by them.
+ * operator says nothing of is not bounded. A tool that leaves its hosts to its drivers is bounded by them, and
+ * so is what a driver's program is given of the vault, whatever its contract requires.
  */
 import { shown } from "../../manifest/values/diagnostics.ts"
-import type { ActionContract, Diagnostic, DriverContract, ToolContract } from "../../manifest/types.ts"
+import { slugOfEnv } from "../../manifest/contracts/secrets.ts"
+import type { ActionContract, Diagnostic, DriverContract, SecretEntry, ToolContract } from "../../manifest/types.ts"
+import { secretNeeds } from "../secrets/needs.ts"
 import type { Part, Reach } from "./reach.ts"
 import { widenings } from "./widening.ts"
 
@@ -15,7 +18,7 @@ export interface Ceiling {
   readonly mutates?: readonly string[]
   /** egress entries */
   readonly egress?: readonly string[]
-  /** names of secrets */
+  /** slugs of secrets, or variables that stand for them */
   readonly secrets?: readonly string[]
 }
 
@@ -82,13 +85,35 @@ export const contractAbove = (
   })
 }
 
-export const driverAbove = ({ egress, source }: DriverContract, ceiling: Ceiling): readonly Diagnostic[] =>
-  ceiling.egress === undefined
-    ? []
-    : bounded(source.file, {
-        "network.egress": {
-          most: { as: "hosts", of: ceiling.egress },
-          asked: { as: "hosts", of: egress.map((each) => each.text) },
-          key: "egress",
-        },
-      })
+/** Of the vault: as the operator writes a slug, or the variable that stands for it where no manifest says otherwise. */
+const slugsOf = (names: readonly string[]): readonly string[] => names.flatMap((name) => [name, slugOfEnv(name)])
+
+/** `inventory`: what says which secret a variable means. */
+export const driverAbove = (
+  driver: DriverContract,
+  ceiling: Ceiling,
+  inventory: readonly SecretEntry[],
+): readonly Diagnostic[] => {
+  const { egress, source } = driver
+  const secrets = secretNeeds(driver, { requires: { secrets: [], tools: [] } }, inventory)
+  return bounded(source.file, {
+    ...(ceiling.egress === undefined
+      ? {}
+      : {
+          "network.egress": {
+            most: { as: "hosts", of: ceiling.egress },
+            asked: { as: "hosts", of: egress.map((each) => each.text) },
+            key: "egress",
+          },
+        }),
+    ...(ceiling.secrets === undefined
+      ? {}
+      : {
+          "auth.state.env": {
+            most: { as: "names", of: slugsOf(ceiling.secrets) },
+            asked: { as: "names", of: secrets.map(({ slug }) => slug) },
+            key: "secrets",
+          },
+        }),
+  })
+}

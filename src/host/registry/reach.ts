@@ -5,7 +5,7 @@
  * what is wider; what a driver narrows for one tool is a part of that tool. What is not a question of reach (texts,
  * schemas, costs, versions of packages) is none.
  */
-import { identityOf, reachFor } from "../drivers/kind-reach.ts"
+import { identityOf, reachFor, startedWith } from "../drivers/kind-reach.ts"
 import type { ActionContract, DriverContract, Implementation, ToolContract } from "../../manifest/types.ts"
 
 /** A value, and the order in which it widens. */
@@ -104,7 +104,7 @@ const entryParts = (driver: DriverContract, entry: Implementation): Reach["parts
 }
 
 export const driverReach = (driver: DriverContract): Reach => {
-  const { auth, limits, egressBudget: budget } = driver
+  const { auth, limits, egressBudget: budget, runner } = driver
   return fromParts(driver, {
     kind: same(identityOf(driver)),
     "network.egress": { as: "hosts", of: driver.egress.map((each) => each.text) },
@@ -124,6 +124,8 @@ export const driverReach = (driver: DriverContract): Reach => {
     "metadata.egress_budget.requests": most(budget?.requests),
     "metadata.egress_budget.connections": most(budget?.connections),
     "metadata.egress_budget.distinct_names": most(budget?.distinctNames),
+    "runner.needs.native": names(runner?.form === "inline" ? runner.needs.native : []),
+    ...Object.fromEntries(Object.entries(startedWith(driver)).map(([path, of]) => [path, same(of)])),
     ...Object.assign({}, ...driver.implements.map((entry) => entryParts(driver, entry))),
   })
 }

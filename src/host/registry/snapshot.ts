@@ -15,6 +15,7 @@ import type {
   GrantsPolicy,
   LoadResult,
   PolicyContract,
+  SecretEntry,
   ToolContract,
 } from "../../manifest/types.ts"
 import { majorOf } from "../../manifest/schema/version.ts"
@@ -149,7 +150,7 @@ const register = (
   contract: DriverContract,
   vouched: boolean,
   ownsId: boolean,
-  tools: readonly ToolContract[],
+  { tools, secrets }: { readonly tools: readonly ToolContract[]; readonly secrets: readonly SecretEntry[] },
   options: SnapshotOptions,
   reaches: Reaches,
   diagnostics: Diagnostic[],
@@ -162,7 +163,7 @@ const register = (
   const changed = narrowingRefusal(contract, vouched, options.known)
   const unbound = executeRefusal(contract)
   const fault = bound.refusal ?? unbound?.refusal ?? (changed === undefined ? undefined : refusalOf([changed]))
-  const above = driverAbove(contract, options.ceiling ?? {})
+  const above = driverAbove(contract, options.ceiling ?? {}, secrets)
   const isFree = fault === undefined && above.length === 0
   const wider = isFree ? reaches.take("driver", key, contract.source, driverReach(contract)) : above
   diagnostics.push(
@@ -263,7 +264,8 @@ export const buildRegistry = (loaded: readonly LoadedManifest[], options: Snapsh
   const grants = catalogue.policies.filter((policy): policy is GrantsPolicy => policy.dialect === "grants")
   diagnostics.push(...grants.flatMap((policy) => grantsNotes(policy, vouchedFor.has(policy))))
   const drivers = catalogue.drivers.toSorted(inOrder).map((contract): RegisteredDriver => {
-    const made = register(contract, vouchedFor.has(contract), owns(contract), tools, options, reaches, diagnostics)
+    const among = { tools, secrets: catalogue.secrets }
+    const made = register(contract, vouchedFor.has(contract), owns(contract), among, options, reaches, diagnostics)
     return given.has(contract) ? Object.freeze({ ...made, given: true }) : made
   })
   const vouchedPolicies = catalogue.policies.filter((policy) => vouchedFor.has(policy))

@@ -25,6 +25,9 @@ export interface FakeRun {
   /** instead of a run */
   readonly refuse?: Unavailable
   readonly throws?: Error
+  /** it ran, and what it left cannot be told */
+  readonly lost?: Unavailable
+  readonly commitThrows?: Error
   /** run until cancelled */
   readonly hang?: boolean
 }
@@ -40,7 +43,8 @@ const exitOf = async (
   run: FakeRun,
   { settled, log }: Pick<FakeBackend, "settled" | "log">,
   cancel: AbortSignal,
-): Promise<ExitedSandbox> => {
+): Promise<ExitedSandbox | Unavailable> => {
+  if (run.lost !== undefined) return run.lost
   let ending = run.ending ?? ({ by: "exit", code: 0 } as const)
   if (run.hang === true) {
     if (!cancel.aborted)
@@ -66,6 +70,7 @@ const exitOf = async (
     },
     look: async () => [],
     async commit() {
+      if (run.commitThrows !== undefined) throw run.commitThrows
       const result = run.commit ?? { ok: true as const }
       if (open) settled.push(result.ok ? "committed" : "discarded")
       open = false
@@ -113,7 +118,10 @@ export const fakeBackend = (...runs: readonly FakeRun[]): FakeBackend => {
             signal: () => undefined,
             stop: () => undefined,
             exited,
-            [Symbol.asyncDispose]: async () => (await exited).discard(),
+            [Symbol.asyncDispose]: async () => {
+              const ended = await exited
+              if (ended.ok) await ended.discard()
+            },
           }
         },
         async [Symbol.asyncDispose]() {

@@ -74,7 +74,7 @@ const tell = async ({
   expect(readdirSync(join(place.core.data, "calls"))).toEqual([])
   const receipt = receipts[0]?.metadata ?? {}
   expect(receipt["verdict"]).toBe(envelope.ok ? "ok" : envelope.error.code)
-  expect(backend.settled).toHaveLength(backend.jobs.length - (runs.some((run) => run.throws) ? 1 : 0))
+  expect(backend.settled).toHaveLength(backend.jobs.length - (runs.some((run) => run.throws ?? run.lost) ? 1 : 0))
   return { envelope, backend, place, receipt }
 }
 
@@ -629,6 +629,28 @@ describe("a receipt", () => {
       })
     },
   )
+
+  const lost = { ok: false, control: "write-set", message: "the call made more changes", fix: "fewer" } as const
+  it.each<[string, FakeRun, string]>([
+    ["a bug of the host's", { throws: new Error("bug") }, "internal"],
+    ["more changes than can be told", { lost }, "limit_exceeded"],
+  ])(
+    "of a call that ended by %s after it may have acted elsewhere says so, and invites no second run",
+    async (_, run, code) => {
+      const tool = toolOf({ mutates: scopes("external:mail") })
+      const { envelope, receipt } = await tell({ tool, runs: [run] })
+      expect(envelope).toMatchObject({ error: { code, retryable: false, details: { commit: "unknown" } } })
+      expect(receipt).toMatchObject({ details: { commit: "unknown" } })
+      const again = await tell({ tool: toolOf({ mutates: scopes("external:mail"), idempotent: true }), runs: [run] })
+      expect(again.envelope).toMatchObject({ error: { code, details: { commit: "unknown" } } })
+      expect((await tell({ runs: [run] })).envelope).not.toMatchObject({ error: { details: { commit: "unknown" } } })
+    },
+  )
+
+  it("of a commit that broke does not invite a second run", async () => {
+    const { envelope } = await tell({ runs: [{ effects: [note], commitThrows: new Error("bug") }] })
+    expect(envelope).toMatchObject({ error: { code: "internal", retryable: false, details: { commit: "unknown" } } })
+  })
 
   it("of a commit whose outcome is not known does not invite a second run", async () => {
     const commit = { ok: false, reason: "unknown", message: "the launcher ended" } as const

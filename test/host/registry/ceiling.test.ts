@@ -52,6 +52,27 @@ describe("the operator's ceiling", () => {
     expect(found.drivers[0]?.refusal?.reason).toContain("`evil.test:8080` would pass")
     expect(found.drivers[0]?.bindings).toEqual([])
   })
+  it.each<[string, readonly string[], string | undefined]>([
+    ["none", [], "`prod-db` would pass"],
+    ["another", ["api-key"], "`prod-db` would pass"],
+    ["by its slug", ["prod-db"], undefined],
+    ["by its variable", ["PROD_DB"], undefined],
+  ])("bounds what a driver is given of the vault: %s allowed", (_, secrets, message) => {
+    const [driver] = registry({ secrets }, "", "auth: { state: { env: [PROD_DB] } }").drivers
+    if (message === undefined) expect(driver?.refusal).toBeUndefined()
+    else expect(driver?.refusal?.reason).toContain(message)
+  })
+  it("goes by the secret that a variable stands for, not by the variable", () => {
+    const file = join(folder, "SECRETS.md")
+    const entry = "{ slug: prod-db, name: n, description: d, metadata: { bindings: { env: [API_KEY] } } }"
+    writeFileSync(file, `---\nsecrets: [${entry}]\n---\n`)
+    try {
+      const allowed = registry({ secrets: ["api-key"] }, "", "auth: { state: { env: [API_KEY] } }")
+      expect(allowed.drivers[0]?.refusal?.reason).toContain("`prod-db` would pass")
+    } finally {
+      rmSync(file)
+    }
+  })
   it("refuses an action, and with it the tools that carry it out", () => {
     const found = registry({ riskLevel: 1 }, "implements: a:b", "", "risk_level: 3")
     expect(found.actions).toEqual([])

@@ -197,6 +197,38 @@ describe("a manifest reaches further", () => {
   ])("of a server %s", (_, before, now, paths) => {
     expect(pathsOf(server(before), server(now))).toEqual(paths.map((path) => `implements[t.one].${path}`))
   })
+  const started = (more: string): Reach =>
+    driverReach(
+      asDriver(
+        load(
+          "DRIVER.md",
+          `name: x\nid: far\ndescription: d\nversion: 1.0.0\nkind: mcp\nserver: { kind: npm, package: a-server, ${more} }\ntransport: stdio\nimplements: [{ tool: t.one, version: ^1.0.0, metadata: { mcp: { tool_name: do } } }]`,
+        ),
+      ),
+    )
+  it.each<[string, string, string, readonly string[]]>([
+    ["with a flag more", "args: [--read]", "args: [--read, --write]", ["server.args"]],
+    ["with a flag less", "args: [--read-only]", "args: []", ["server.args"]],
+    ["with another variable", 'env: { MODE: "read" }', 'env: { MODE: "write" }', ["server.env"]],
+    ["not with the same", "args: [-a], env: { A: b }", "args: [-a], env: { A: b }", []],
+  ])("of a server that is started %s", (_, before, now, paths) => {
+    expect(pathsOf(started(before), started(now))).toEqual(paths)
+  })
+  it.each<[string, string, string, readonly string[]]>([
+    ["with a program more", "native: [git]", "native: [git, ssh]", ["runner.needs.native"]],
+    ["not with a program less", "native: [git, ssh]", "native: [git]", []],
+  ])("of a module %s", (_, before, now, paths) => {
+    const module = (native: string): Reach =>
+      driverReach(
+        asDriver(
+          load(
+            "DRIVER.md",
+            `name: x\nid: mod\ndescription: d\nversion: 1.0.0\nkind: sdk\npackage: m\npackage_manager: local\nrunner: { inline: { needs: { language: node, ${native} } } }\nimplements: [{ tool: t.one, version: ^1.0.0, metadata: { sdk: { function_ref: run } } }]`,
+          ),
+        ),
+      )
+    expect(pathsOf(module(before), module(now))).toEqual(paths)
+  })
   it.each<[string, string, string, readonly string[]]>([
     ["with an effect more, which its tools could not know of", "", 'mutates: ["storage:*"]', ["mutates"]],
     ["with an effect less", 'mutates: ["storage:*"]', "", ["mutates"]],

@@ -16,9 +16,12 @@ type Call = Pick<Ran, "tool" | "command" | "nesting">
 const isHarmless = ({ tool, command, nesting }: Call): boolean =>
   nesting?.mayHaveChanged !== true && (tool.idempotent || (command.run === "hosted" && command.repeatable === true))
 
-export const notInvited = (call: Call, end: Success | Failure): Success | Failure => {
+/** Of a call that ran. */
+export const notInvited = (call: Call, end: Success | Failure): Success | Failure =>
   // Asked for effects in the workspace, once those outside were allowed: nothing failed.
-  if (end.ok || end.code === "approval_required") return end
+  end.ok || end.code === "approval_required" ? end : perhapsDone(call, end)
+
+export const perhapsDone = (call: Call, end: Failure): Failure => {
   const within = call.nesting?.mayHaveChanged === true
   if (!within && (end.undone === true || mutatesOutside(call.tool).length === 0)) return end
   return {

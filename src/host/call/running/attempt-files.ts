@@ -11,16 +11,6 @@ import type { HostedFiles, HostedLayer } from "../../../sandbox/layers/hosted/la
 import type { HostedLayers } from "../../../sandbox/layers/hosted/layers.ts"
 import type { SealedLayers } from "../../../sandbox/layers/sealed-layers.ts"
 
-/** Nothing was written, so there is nothing to judge, keep, hold or throw away. */
-export const unwritten: SealedLayers = {
-  writes: { effects: [], bytes: 0 },
-  keepHome: async () => ({ ok: true }),
-  commit: async () => ({ ok: true }),
-  look: async () => [],
-  hold: async () => ({ ok: false, message: "there is nothing to hold" }),
-  discard: () => undefined,
-}
-
 export class AttemptFiles implements HostedFiles {
   readonly #layers: () => Promise<HostedLayers>
   readonly #call: Parameters<HostedLayers["open"]>[0]

@@ -5,7 +5,7 @@
  * its server kept, and nothing of this call is in the way; what the proxy and the kernel stopped is counted together.
  * A backend that cannot enforce the profile ends the call with nothing run.
  */
-import type { CollectedSandbox, Denial, RunningSandbox } from "../../../sandbox/backend.ts"
+import type { CollectedSandbox, Denial, RunningSandbox, Unavailable } from "../../../sandbox/backend.ts"
 import { collect } from "../../../sandbox/collect.ts"
 import type { CallTool, ConversationCommand, HostedCommand, KindCommand, ProgramCommand } from "../../drivers/kind.ts"
 import { accessOf, deniedPaths } from "../../access-record/record.ts"
@@ -13,38 +13,42 @@ import { tellWithout, withoutSecrets } from "../../secrets/redact.ts"
 import type { HostCore } from "../core.ts"
 import { attached } from "./attached.ts"
 import { cancelled } from "./cancelled.ts"
-import { converse } from "./converse.ts"
-import { Grace } from "./grace.ts"
+import { converse } from "./conversing/converse.ts"
+import { Grace } from "./conversing/grace.ts"
+import { leftUntold } from "./ended.ts"
 import { hosted } from "./hosted.ts"
 import { keptAttempt } from "./kept/attempt.ts"
 import { NestedCalls } from "./nested.ts"
 import { notTaken } from "./not-taken.ts"
 import { accountOf, failedBy, talkOutcome } from "./outcome.ts"
+import { readOutput } from "./read-output.ts"
 import { makeReady } from "./ready.ts"
 import { mergeDenials } from "./stopped.ts"
 import type { Attempt, Sealed, Step } from "../steps.ts"
 
-type Outcome = Attempt["outcome"]
+/** Read by its own kind; or what it left cannot be told. */
+type Run = { readonly ok: true; readonly exited: CollectedSandbox; readonly outcome: Attempt["outcome"] } | Unavailable
 
 /** One shot; what it wrote, its own kind reads. */
 const runProgram = async (
   sealed: Sealed,
   command: ProgramCommand,
   running: RunningSandbox,
-): Promise<Step<{ exited: CollectedSandbox; outcome: Outcome }>> => {
+  untilMs: number,
+): Promise<Run> => {
   const { profile } = sealed
   const { outputBytes } = profile.limits
   const { attachment, stdin } = command
   const exited = await (attachment === undefined
     ? collect(running, { stdin, outputBytes })
     : attached(running, attachment, sealed.secrets, outputBytes))
-  if (!exited.ok) return notTaken(exited)
-  const { ending, stdout, stderr } = exited
+  if (!exited.ok) return exited
+  const { ending } = exited
   const outcome =
     ending.by === "exit"
-      ? await command.read({ exitCode: ending.code, stdout, stderr })
+      ? await readOutput(sealed, command, exited, ending.code, untilMs)
       : failedBy(sealed, exited, ending)
-  return { ok: true, value: { exited, outcome } }
+  return { ok: true, exited, outcome }
 }
 
 const runConversation = async (
@@ -53,7 +57,7 @@ const runConversation = async (
   command: ConversationCommand,
   running: RunningSandbox,
   callTool: CallTool,
-): Promise<Step<{ exited: CollectedSandbox; outcome: Outcome }>> => {
+): Promise<Run> => {
   const { profile, signal, tell, elicit, driver } = sealed
   const talked = await converse(running, command, {
     outputBytes: profile.limits.outputBytes,
@@ -63,9 +67,9 @@ const runConversation = async (
     callTool,
     ...(elicit === undefined ? {} : { elicit }),
   })
-  if (!talked.ok) return notTaken(talked)
+  if (!talked.ok) return talked
   const { exited, answer } = talked
-  return { ok: true, value: { exited, outcome: talkOutcome(sealed, exited, answer) } }
+  return { ok: true, exited, outcome: talkOutcome(sealed, exited, answer) }
 }
 
 export interface AttemptOptions {
@@ -116,6 +120,7 @@ const sandboxed = async (
   { wallMs, earlier, scope }: AttemptOptions,
 ): Promise<Step<Attempt>> => {
   const { signal } = sealed
+  const began = performance.now()
   const ready = await makeReady(core, sealed, command, wallMs, scope)
   if (!ready.ok) return ready
   const { prepared, job, network, home } = ready.value
@@ -139,17 +144,21 @@ const sandboxed = async (
   for (const stream of printed as readonly ("stdout" | "stderr")[])
     running[stream].on("data", (bytes: Uint8Array) => teller.tell({ type: "output", stream, bytes }))
   const nested = new NestedCalls(core.data, sealed)
-  const runs = (): ReturnType<typeof runProgram> =>
+  const runs = (): Promise<Run> =>
     command.run === "program"
-      ? runProgram(sealed, command, running)
+      ? runProgram(sealed, command, running, began + wallMs)
       : runConversation(core, { ...sealed, tell: teller.tell }, command, running, nested.call)
   const ran = await withEnd(runs, () => nested.end())
   teller.end()
-  if (!ran.ok) return ran
-  const { exited, outcome } = ran.value
+  const before = mergeDenials(earlier, nested.denials())
+  if (!ran.ok) {
+    const { exited, outcome } = leftUntold(ran, performance.now() - began)
+    return { ok: true, value: { exited, ...accountOf(outcome, [], network?.proxy, before) } }
+  }
+  const { exited, outcome } = ran
   scope.use(exited)
   const seen = [...exited.denied, ...deniedPaths(exited.observed)]
-  const account = accountOf(outcome, seen, network?.proxy, mergeDenials(earlier, nested.denials()))
+  const account = accountOf(outcome, seen, network?.proxy, before)
   const access = sealed.observe === undefined ? {} : { access: accessOf(exited.observed, account) }
   return { ok: true, value: { exited, ...account, ...access, ...(home === undefined ? {} : { home }) } }
 }

@@ -10,7 +10,6 @@ import type { Dialled } from "../../../egress-proxy/serve/hosted.ts"
 import type { EgressPolicy } from "../../../egress-proxy/types.ts"
 import type { JsonObject } from "../../../manifest/types.ts"
 import type { Exchanged, Unavailable } from "../../../sandbox/backend.ts"
-import type { SealedLayers } from "../../../sandbox/layers/sealed-layers.ts"
 import type { Desk, HostedCommand } from "../../drivers/kind.ts"
 import type { Failure, Success } from "../../failure.ts"
 import { endingFailure } from "../../invoke/error-map.ts"
@@ -20,7 +19,8 @@ import type { HostCore, ServedEgress } from "../core.ts"
 import { sentTo } from "../sealing/secrets.ts"
 import type { Attempt, Ended, Sealed, Step } from "../steps.ts"
 import type { AttemptOptions } from "./attempt.ts"
-import { AttemptFiles, unwritten } from "./attempt-files.ts"
+import { AttemptFiles } from "./attempt-files.ts"
+import { endedWith, leftUntold } from "./ended.ts"
 import { notTaken } from "./not-taken.ts"
 import { askPerson } from "./asking/person.ts"
 import { createPace } from "./pace.ts"
@@ -58,12 +58,6 @@ const outOfReach = (driver: string): Failure => ({
   hint: "serve the tool by a driver whose program or function runs here",
   details: { driver },
 })
-
-const endedWith = (layers: SealedLayers, ending: Ended["ending"], wallMs: number): Ended => {
-  const { writes, keepHome, commit, look, hold } = layers
-  const discard = async (): Promise<void> => layers.discard()
-  return { ending, usage: { wallMs }, writes, keepHome, commit, look, hold, discard, [Symbol.asyncDispose]: discard }
-}
 
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
@@ -132,10 +126,15 @@ export const hosted = async (
   let answer: Success | Failure | undefined
   let refused: Unavailable | undefined
   let exchanged: Exchanged | undefined
+  let acted = false
   const act = async (): Promise<Success | Failure> => {
-    if (profile.exchange === undefined) return await command.act(desk)
+    if (profile.exchange === undefined) {
+      acted = true
+      return await command.act(desk)
+    }
     if (command.takesFiles !== true) return outOfReach(sealed.driver.key)
     const exchange = await files.exchange(profile.exchange)
+    acted = true
     const said = await command.act({ ...desk, filesAt: exchange.folder })
     if (!gone.aborted) exchanged = await exchange.takeBack()
     return said
@@ -160,7 +159,7 @@ export const hosted = async (
     if (refused === undefined) throw error
     return undefined
   })
-  if (refused !== undefined && !stopped) return notTaken(refused)
+  if (refused !== undefined && !stopped && !acted) return notTaken(refused)
   const network = profile.network !== "none"
   const ending: Ended["ending"] = signal.aborted
     ? { by: "cancelled" }
@@ -169,11 +168,15 @@ export const hosted = async (
       : files.exceeded
         ? { by: "limit", limit: "disk" }
         : { by: "answer" }
-  const outcome =
+  const wallSoFar = performance.now() - started
+  const said =
     ending.by === "answer" && answer !== undefined
       ? answer
       : endingFailure(ending as { by: "cancelled" }, { tool, network, timeoutMs: timeout.ms })
-  const ended = endedWith(left ?? unwritten, ending, performance.now() - started)
+  const { exited: ended, outcome } =
+    refused === undefined || stopped
+      ? { exited: endedWith(ending, wallSoFar, { layers: left }), outcome: said }
+      : leftUntold(refused, wallSoFar)
   const exited = scope.use(exchanged === undefined ? ended : { ...ended, exchanged })
   return {
     ok: true,

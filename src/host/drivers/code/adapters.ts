@@ -2,8 +2,9 @@
  * A program's output as the driver's own functions read it: `parseOutput` in the place of the host's formats,
  * `detectExpiry` beside its signs.
  *
- * Guarantees: they run in a sandbox of their own, without network, secrets or workspace, after the program ended; what
- * they say is the driver's word and is judged like any output. A function that fails fails the call, and never passes it.
+ * Guarantees: they run in a sandbox of their own, without network, secrets or workspace, after the program ended; within
+ * the call's own time; what they say is the driver's word and is judged like any output. A function that fails fails the
+ * call, and never passes it.
  * Of codes, a driver may claim those that its program may.
  */
 import type { JsonObject, JsonValue, OutputFormat } from "../../../manifest/types.ts"
@@ -37,8 +38,9 @@ const ask = async (
   own: OwnFunctions,
   name: string,
   args: JsonObject,
+  signal: AbortSignal,
 ): Promise<{ readonly ok: true; readonly value: JsonValue } | Failure> => {
-  const answer = await own.call(name, [args])
+  const answer = await own.call(name, [args], signal)
   if (answer.ok) return { ok: true, value: answer.value }
   return failed(call, name, answer.kind === "thrown" ? (answer.thrown.names[0] ?? "Error") : answer.message)
 }
@@ -65,10 +67,10 @@ const parsed = (call: KindCall, value: JsonValue, result: KindResult): Outcome =
 /** The command, with its output read by the driver's functions. */
 export const withAdapters = (call: KindCall, own: OwnFunctions, command: ProgramCommand): ProgramCommand => ({
   ...command,
-  read: async (result) => {
+  read: async (result, signal) => {
     const args = argumentsOf(result, command.format)
     if (own.names.includes("detectExpiry")) {
-      const expired = await ask(call, own, "detectExpiry", args)
+      const expired = await ask(call, own, "detectExpiry", args, signal)
       if (!expired.ok) return expired
       if (expired.value === true)
         return {
@@ -79,8 +81,8 @@ export const withAdapters = (call: KindCall, own: OwnFunctions, command: Program
           expiry: "expired",
         }
     }
-    if (!own.names.includes("parseOutput")) return command.read(result)
-    const answer = await ask(call, own, "parseOutput", args)
+    if (!own.names.includes("parseOutput")) return command.read(result, signal)
+    const answer = await ask(call, own, "parseOutput", args, signal)
     return answer.ok ? parsed(call, answer.value, result) : answer
   },
 })

@@ -24,9 +24,12 @@ export interface Deed {
   readonly repeatable: boolean
 }
 
-/** It never left, or the one service that was asked refused it: one that was busy has done nothing. */
+/**
+ * It never left, or the one service that was asked refused it by a status for that. One that is busy (503) is none: what
+ * stands before a service says so as well of requests that it had passed on; nor is an answer that is no refusal.
+ */
 const isUndone = ({ sent, status }: JsonObject, hops: number): boolean =>
-  hops === 0 && (sent === false || (typeof status === "number" && (status < 500 || status === 503)))
+  hops === 0 && (sent === false || (typeof status === "number" && status >= 400 && status < 500))
 
 /** The request was sent, and what came of it is not known. */
 const inDoubt = (failure: Failure, { repeatable }: Deed, hops: number): Failure => {

@@ -16,7 +16,7 @@ export const headerText = ({ headers }: Pick<HttpAnswer, "headers">, name: strin
 }
 
 /** `Retry-After`: seconds, or a date. */
-const retryAfterMs = (value: string | undefined, now: number): number | undefined => {
+export const retryAfterMs = (value: string | undefined, now: number): number | undefined => {
   if (value === undefined) return undefined
   const text = value.trim()
   const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : /[A-Za-z]/.test(text) ? Date.parse(text) - now : Number.NaN
@@ -62,8 +62,8 @@ export const statusFailure = (
     code: "upstream_error",
     message: `the service behind ${driver} answered with status ${status}`,
     hint: "read `details.body`: it is what the service says",
-    // A service that was busy has done nothing; what another one did before it failed, nobody knows.
-    retryable: status === 503 ? true : status >= 500 && repeatable,
+    // What it did before it failed, nobody knows.
+    retryable: status >= 500 && repeatable,
     details,
   }
 }

@@ -10,6 +10,7 @@ import type { FetchLike } from "@modelcontextprotocol/client"
 import type { Failure } from "../../failure.ts"
 import { hostLimits } from "../../limits.ts"
 import { exchange, type HttpAnswer } from "../http/exchange.ts"
+import { headerText, retryAfterMs } from "../http/status.ts"
 import type { Desk } from "../kind.ts"
 import type { Challenge } from "../resource.ts"
 import { readChallenge } from "./read-challenge.ts"
@@ -20,6 +21,8 @@ export interface OutletFetch {
   failure(): Failure | undefined
   /** what the server said when it refused the last request, where it did */
   refused(): Challenge | undefined
+  /** how long the server asked to be left alone, where it did, in milliseconds */
+  askedMs(): number | undefined
 }
 
 /** Statuses that have no body. */
@@ -48,6 +51,7 @@ export const outletFetch = (
 ): OutletFetch => {
   let failure: Failure | undefined
   let refused: Challenge | undefined
+  let asked: number | undefined
   let left = most
   const refuse = (why: Failure): never => {
     failure = why
@@ -103,6 +107,7 @@ export const outletFetch = (
     const answer = made.value
     const { status } = answer
     desk.note({ response_status: status })
+    if (status >= 400) asked = retryAfterMs(headerText(answer, "retry-after"), Date.now()) ?? asked
     // A session that is ended, or a stream that is not there, says nothing of the call.
     if (init.method === "POST" || status === 401) refused = readChallenge(status, headersOf(answer))
     if (BARE.has(status)) {
@@ -112,5 +117,5 @@ export const outletFetch = (
     const stream = Readable.toWeb(Readable.from(bounded(answer, signal), { objectMode: false })) as ReadableStream
     return new Response(stream, { status, headers: headersOf(answer) })
   }
-  return { fetch: ask, failure: () => failure, refused: () => refused }
+  return { fetch: ask, failure: () => failure, refused: () => refused, askedMs: () => asked }
 }

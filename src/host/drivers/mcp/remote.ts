@@ -3,7 +3,7 @@
  *
  * Guarantees: all of it goes through the call's outlet; a session that the server opened is closed again when the call has
  * its answer. Before the server has said what it is nothing was asked of it, so that a connection that broke is made again,
- * as often as the driver's `max_retries` says. A token goes to the server's own origin alone, in the header for it. What holds for a server that is started here holds here: it is asked what it is before the tool is called.
+ * as often as the driver's `max_retries` says. One that asked to be left alone for a while is, by later calls too. A token goes to the server's own origin alone, in the header for it. What holds for a server that is started here holds here: it is asked what it is before the tool is called.
  */
 import { setTimeout as pause } from "node:timers/promises"
 import type { JsonObject, McpSpec } from "../../../manifest/types.ts"
@@ -54,19 +54,34 @@ const withRefusal = (failure: Failure, { status, error, scopes = [] }: Challenge
   }
 }
 
+/** A server that asked to be left alone: whoever tries again, and later calls, hear of it. */
+const leftAlone = async (
+  desk: Desk,
+  outcome: Success | Failure,
+  ms: number | undefined,
+): Promise<Success | Failure> => {
+  if (ms === undefined) return outcome
+  await desk.pace.leaveAlone(ms)
+  if (outcome.ok) return outcome
+  const hint = outcome.code === "rate_limited" ? { hint: `try again in ${Math.ceil(ms / 1000)} s` } : {}
+  return { ...outcome, ...hint, details: { ...outcome.details, retry_after_ms: ms } }
+}
+
 const callOnce = async (
   desk: Desk,
   { url, bearer, spec }: RemoteServer,
   binding: Binding,
   values: JsonObject,
 ): Promise<Success | Failure> => {
+  const early = await desk.pace.turn(undefined)
+  if (early !== undefined) return { ...early, undone: true }
   const address = new URL(url)
   const token = bearer === undefined ? undefined : await desk.secret(bearer, address.hostname)
   if (token !== undefined && !/^[\u0021-\u007e]+$/.test(token)) return uncarried(bearer)
   const outlet = outletFetch(desk, address, token === undefined ? {} : { bearer: token })
   const { transport, leave } = await wayTo(address, spec, outlet)
   const end = { trouble: outlet.failure, leave: () => quietly(leave(), hostLimits.lastWordMs.value) }
-  const outcome = await callOver(transport, desk, spec, binding, values, end)
+  const outcome = await leftAlone(desk, await callOver(transport, desk, spec, binding, values, end), outlet.askedMs())
   const refused = outlet.refused()
   // One that took the call and refused a later request, for the rest of its answer or the session's end, may have done it.
   if (outcome.ok || outcome.undone !== true) return outcome

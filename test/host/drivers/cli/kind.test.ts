@@ -81,9 +81,10 @@ describe("the cli kind", () => {
     const auth = { state: { paths: [], env: ["KEY"] }, expiry: { by: "exit_code", code: 9 } as const }
     const exit = (exitCode: number) => ({ exitCode, stdout: text("out"), stderr: text("") })
     const call = callOf({ auth })
-    expect(command(call).read(exit(0))).toMatchObject({ ok: true, value: "out" })
-    expect(command(call).read(exit(9))).toMatchObject({ ok: false, code: "auth_required" })
-    expect(command().read(exit(9))).toMatchObject({ ok: false, code: "upstream_error" })
+    const { signal } = new AbortController()
+    expect(command(call).read(exit(0), signal)).toMatchObject({ ok: true, value: "out" })
+    expect(command(call).read(exit(9), signal)).toMatchObject({ ok: false, code: "auth_required" })
+    expect(command().read(exit(9), signal)).toMatchObject({ ok: false, code: "upstream_error" })
   })
   it("takes a driver of another kind for the bug that it is", () => {
     expect(() => cliKind.unenforceable(driverOf({ body: bodyOf("http") }))).toThrow("is of kind http, not cli")

@@ -60,8 +60,8 @@ describe("a status", () => {
     else expect(Math.abs((waits as number) - ms)).toBeLessThan(60_000)
   })
 
-  it("of a failed change that nobody may repeat is in doubt, and not to be repeated", async () => {
-    await using service = await serve(json({}, 500))
+  it.each([500, 502, 503, 504])("of %i for a change that nobody may repeat leaves it in doubt", async (status) => {
+    await using service = await serve(json({}, status))
     const tool = { mutates: [{ class: "network", scope: "*", text: "network:*" }] }
     const { outcome } = await ask({ port: service.port, http: "endpoint: /x", tool })
     expect(outcome).toMatchObject({ ok: false, retryable: false, details: { commit: "unknown" } })
@@ -73,13 +73,13 @@ describe("a status", () => {
     await using service = await serve((request, response) =>
       request.url === "/x"
         ? response.writeHead(303, { location: "/done" }).end()
-        : response.writeHead(request.method === "GET" ? 503 : 500).end(),
+        : response.writeHead(request.method === "GET" ? 404 : 500).end(),
     )
     const tool = { mutates: [{ class: "network", scope: "*", text: "network:*" }] }
     const { outcome } = await ask({ port: service.port, http: "endpoint: /x", tool })
-    expect(outcome).toMatchObject({ ok: false, retryable: false, details: { status: 503, commit: "unknown" } })
+    expect(outcome).toMatchObject({ ok: false, retryable: false, details: { status: 404, commit: "unknown" } })
     const refused = await ask({ port: service.port, http: "endpoint: /done, method: GET", tool })
-    expect(refused.outcome).toMatchObject({ ok: false, retryable: true, details: { status: 503 } })
+    expect(refused.outcome).toMatchObject({ ok: false, details: { status: 404 } })
     expect(refused.outcome).not.toMatchObject({ details: { commit: "unknown" } })
   })
 
@@ -87,7 +87,26 @@ describe("a status", () => {
     await using service = await serve((_, response) => response.writeHead(200, { "x-auth": "gone" }).end("{}"))
     const more = 'auth: { state: { env: [KEY] }, expiry: { detect: "header:X-Auth:gone" } }'
     expect((await ask({ port: service.port, http: GET })).outcome).toMatchObject({ ok: true })
-    expect((await ask({ port: service.port, http: GET, more })).outcome).toMatchObject({ code: "auth_required" })
+    expect((await ask({ port: service.port, http: GET, more, secrets: { KEY: "k" } })).outcome).toMatchObject({
+      code: "auth_required",
+      details: { status: 200 },
+    })
+  })
+
+  it("that is no refusal leaves a change in doubt, also where the driver takes it for an expired login", async () => {
+    await using service = await serve((request, response) =>
+      response.writeHead(request.url === "/seen" ? 303 : 200, { "x-auth": "gone" }).end("{}"),
+    )
+    const more = 'auth: { state: { env: [KEY] }, expiry: { detect: "header:X-Auth:gone" } }'
+    const tool = { mutates: [{ class: "network", scope: "*", text: "network:*" }] }
+    for (const [http, code] of [
+      ["endpoint: /done", "auth_required"],
+      ["endpoint: /seen", "upstream_error"],
+    ] as const) {
+      const { outcome } = await ask({ port: service.port, http, more, tool, secrets: { KEY: "k" } })
+      expect(outcome).toMatchObject({ ok: false, code, details: { commit: "unknown" } })
+      expect(outcome).not.toMatchObject({ undone: true })
+    }
   })
 })
 

@@ -59,6 +59,7 @@ interface Asked {
   readonly review?: Review
   readonly signal?: AbortSignal
   readonly more?: string
+  readonly pace?: Desk["pace"]
   /** what its contract says that it changes */
   readonly changes?: Parameters<typeof toolOf>[0]
 }
@@ -72,6 +73,7 @@ const ask = async ({
   review,
   signal,
   changes = {},
+  pace = unpaced,
 }: Asked) => {
   const driver = asDriver(
     load(
@@ -98,7 +100,7 @@ const ask = async ({
     review: review ?? (async () => ({ ok: true, value: { digest: "sha256:0", first: false } })),
     secret: async () => undefined,
     layer: noFiles,
-    pace: unpaced,
+    pace,
     outlet: { connect: (to) => proxy.dial(to) },
   }
   const outcome = notInvited({ tool, command: made.value }, await made.value.act(desk))
@@ -152,6 +154,28 @@ describe("a server over streamable HTTP", () => {
   ])("that answers with %i is told as %s", async (status, code) => {
     await using service = await streamable((_message, response) => response.writeHead(status).end("no"))
     expect((await ask(service)).outcome).toMatchObject({ ok: false, code, details: { status } })
+  })
+  it.each([
+    [429, "rate_limited"],
+    [503, "upstream_error"],
+  ])("that asks by %i to be left alone says for how long, and is", async (status, code) => {
+    await using service = await streamable((_message, response) =>
+      response.writeHead(status, { "retry-after": "7" }).end(),
+    )
+    const alone: number[] = []
+    const pace: Desk["pace"] = { ...unpaced, leaveAlone: async (ms) => void alone.push(ms) }
+    const { outcome } = await ask({ ...service, pace })
+    expect(outcome).toMatchObject({ ok: false, code, details: { status, retry_after_ms: 7_000 } })
+    expect(alone).toEqual([7_000])
+  })
+  it("that is to be left alone for longer than anybody waits gets no request, and has done nothing", async () => {
+    await using service = await streamable(done)
+    const early = { ok: false, code: "rate_limited", message: "later", details: { sent: false } } as const
+    const changes = { mutates: [{ class: "external", scope: "orders" }] as never, idempotent: false }
+    const { outcome } = await ask({ ...service, changes, pace: { ...unpaced, turn: async () => early } })
+    expect(outcome).toMatchObject({ ok: false, code: "rate_limited" })
+    expect(outcome).not.toMatchObject({ details: { commit: "unknown" } })
+    expect(service.requests).toEqual([])
   })
   it("that redirects to another place is not followed there", async () => {
     await using service = await streamable((_message, response) =>

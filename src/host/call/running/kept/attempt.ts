@@ -7,26 +7,27 @@
  * started on a new layer. It is kept again only where it answered, and neither it nor anybody else changed the workspace:
  * whatever it wrote ends it, so that its layer is sealed, judged and committed as any. A call that fails otherwise, is
  * cancelled or is too late ends it. Whether the call's verdict lets it be kept is decided by whoever judges (`Attempt.kept`).
- * A kept server that cannot be talked with, before anything was asked of it, is replaced once.
+ * A kept server that cannot be talked with, before anything was asked of it, is replaced once; what it reached and was denied
+ * in the call until then is told with the rest.
  */
 import type { Denial, Glance } from "../../../../sandbox/backend.ts"
 import { treePrint } from "../../../../sandbox/effects/tree-print.ts"
-import { capture, type Capture } from "../../../../sandbox/process/capture.ts"
+import { capture } from "../../../../sandbox/process/capture.ts"
 import type { JsonObject } from "../../../../manifest/types.ts"
 import type { ConversationCommand, Keeps, KeptAnswer } from "../../../drivers/kind.ts"
 import type { Failure, Success } from "../../../failure.ts"
 import { hostLimits } from "../../../limits.ts"
 import { tellWithout } from "../../../secrets/redact.ts"
 import type { HostCore, ServedEgress } from "../../core.ts"
-import type { Attempt, Ended, Sealed, Step } from "../../steps.ts"
+import type { Attempt, Sealed, Step } from "../../steps.ts"
 import type { AttemptOptions } from "../attempt.ts"
-import { unwritten } from "../attempt-files.ts"
 import { cancelled } from "../cancelled.ts"
-import { endTalk } from "../converse.ts"
-import { Grace } from "../grace.ts"
-import { hearOut, noAnswer } from "../hear-out.ts"
-import { notTaken } from "../not-taken.ts"
+import { endTalk } from "../conversing/converse.ts"
+import { Grace } from "../conversing/grace.ts"
+import { hearOut, noAnswer } from "../conversing/hear-out.ts"
+import { endedWith, leftUntold } from "../ended.ts"
 import { accountOf, answered, talkOutcome } from "../outcome.ts"
+import { mergeReached } from "../stopped.ts"
 import type { Lane } from "./keeper.ts"
 import { ownTokens } from "../own-tokens.ts"
 import { type KeptServer, startServer } from "./server.ts"
@@ -68,24 +69,6 @@ const unfit = async (server: KeptServer, print: string | undefined, wallMs: numb
   return undefined
 }
 
-const stillRuns = (stderr: Capture, wallMs: number): Ended => {
-  const { writes, keepHome, commit, look, hold } = unwritten
-  const discard = async (): Promise<void> => undefined
-  const printed = stderr.result()
-  return {
-    ending: { by: "answer" },
-    usage: { wallMs },
-    writes,
-    stderr: printed,
-    keepHome,
-    commit,
-    look,
-    hold,
-    discard,
-    [Symbol.asyncDispose]: discard,
-  }
-}
-
 /** What this call may use, and what it left. */
 interface Turn {
   readonly core: HostCore
@@ -110,7 +93,9 @@ const untouched = async (server: KeptServer, { sealed }: Turn): Promise<Glance |
   return print === server.print ? seen : "the workspace changed"
 }
 
-type Served = Step<Attempt> | "unasked"
+/** What a server did in the call that was not asked in the end. */
+type Unasked = Pick<Attempt, "reached" | "denied"> & { readonly unasked: true }
+type Served = Step<Attempt> | Unasked
 
 const serve = async (turn: Turn, server: KeptServer, facts: JsonObject): Promise<Served> => {
   const { core, sealed, keeps, lane, options, wallMs } = turn
@@ -156,7 +141,9 @@ const serve = async (turn: Turn, server: KeptServer, facts: JsonObject): Promise
   const isCancelled = signal.aborted
   if (!isFirst && left === "unasked" && !isCancelled) {
     teller.end()
-    return "unasked"
+    const stopped = (await running.glance().catch(() => undefined))?.denied ?? []
+    const { reached, denied } = accountOf(answer, since(stopped, server.denied), proxy, options.earlier)
+    return { unasked: true, reached, denied }
   }
   const told: JsonObject = {
     ...facts,
@@ -173,7 +160,7 @@ const serve = async (turn: Turn, server: KeptServer, facts: JsonObject): Promise
     teller.end()
     const tapped = since(seen.denied, server.denied)
     server.denied = seen.denied
-    const exited = stillRuns(stderr, performance.now() - began)
+    const exited = endedWith({ by: "answer" }, performance.now() - began, { stderr: stderr.result() })
     return {
       ok: true,
       value: {
@@ -189,7 +176,11 @@ const serve = async (turn: Turn, server: KeptServer, facts: JsonObject): Promise
   }
   const talked = await endTalk(running, { answer, isGone, isCancelled, outputBytes, stderr })
   teller.end()
-  if (!talked.ok) return notTaken(talked)
+  const kept_server = { ...told, kept: false, ended: seen }
+  if (!talked.ok) {
+    const { exited, outcome } = leftUntold(talked, performance.now() - began)
+    return { ok: true, value: { exited, ...accountOf(outcome, [], proxy, options.earlier), facts: { kept_server } } }
+  }
   const { exited } = talked
   turn.scope.use(exited)
   const outcome = talkOutcome(sealed, exited, talked.answer)
@@ -198,7 +189,7 @@ const serve = async (turn: Turn, server: KeptServer, facts: JsonObject): Promise
     value: {
       exited,
       ...accountOf(outcome, since(exited.denied, server.denied), proxy, options.earlier),
-      facts: { kept_server: { ...told, kept: false, ended: seen } },
+      facts: { kept_server },
       ...(server.home === undefined ? {} : { home: server.home }),
     },
   }
@@ -241,10 +232,12 @@ export const keptAttempt = async (
   if (lane === "full") return crowded
   options.scope.use(lane)
   let replaced: string | undefined
+  let { earlier } = options
+  let reachedBefore: Attempt["reached"] = []
   for (;;) {
     const wallMs = Math.max(1, Math.floor(until - performance.now()))
     const scope = options.scope
-    const turn: Turn = { core, sealed, keeps, lane, options, wallMs, scope }
+    const turn: Turn = { core, sealed, keeps, lane, options: { ...options, earlier }, wallMs, scope }
     const chosen = await serverFor(turn, command, whose, replaced)
     if (!chosen.ok) return chosen
     const { server, facts } = chosen.value
@@ -254,17 +247,21 @@ export const keptAttempt = async (
       if (!isKept) await server[Symbol.asyncDispose]()
     })
     const served = await serve(turn, server, facts)
-    if (served === "unasked") {
+    if ("unasked" in served) {
       replaced = "it did not answer"
+      earlier = served.denied
+      reachedBefore = served.reached
       await server[Symbol.asyncDispose]()
       continue
     }
-    if (!served.ok || served.value.kept === undefined) return served
-    const { kept } = served.value
+    if (!served.ok) return served
+    const value: Attempt = { ...served.value, reached: mergeReached(reachedBefore, served.value.reached) }
+    const { kept } = value
+    if (kept === undefined) return { ok: true, value }
     const keep = (): void => {
       isKept = true
       kept.keep()
     }
-    return { ok: true, value: { ...served.value, kept: { ...kept, keep } } }
+    return { ok: true, value: { ...value, kept: { ...kept, keep } } }
   }
 }

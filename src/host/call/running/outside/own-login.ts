@@ -29,7 +29,7 @@ import { openTokenKeep } from "../../../secrets/captured-tokens.ts"
 import { type SealedTokens, sealTokens } from "../../sealing/tokens.ts"
 import { handedOver, homeFor, openHome } from "../../sealing/home.ts"
 import { revealed, sealSecrets, type SealedSecrets } from "../../sealing/secrets.ts"
-import { converse } from "../converse.ts"
+import { converse } from "../conversing/converse.ts"
 import { keepHome } from "../keep-home.ts"
 
 type Core = Pick<HostCore, "data" | "vault" | "config" | "backend" | "egressProxy" | "availability" | "homes">

@@ -15,7 +15,7 @@ import type { Failure, Success } from "../../../failure.ts"
 import { tail } from "../../../invoke/stream-text.ts"
 import { defaultLimits, hostLimits } from "../../../limits.ts"
 import { sealEnv } from "../../sealing/env.ts"
-import { converse } from "../converse.ts"
+import { converse } from "../conversing/converse.ts"
 import { ProbeNotSealed } from "./probe.ts"
 
 interface TalkHere {

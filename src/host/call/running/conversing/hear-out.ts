@@ -5,10 +5,10 @@
  * Guarantees: `hearOut` resolves whatever either side does, and after it the conversation's signal is aborted: nothing of it goes on.
  * `partFrom` resolves when the run is over: its input ends, then, after a while, the whole tree; at once where the call was cancelled.
  */
-import type { ExitedSandbox, RunningSandbox, Unavailable } from "../../../sandbox/backend.ts"
-import type { Failure } from "../../failure.ts"
-import { hostLimits } from "../../limits.ts"
-import { settledWithin } from "./settled-within.ts"
+import type { ExitedSandbox, RunningSandbox, Unavailable } from "../../../../sandbox/backend.ts"
+import type { Failure } from "../../../failure.ts"
+import { hostLimits } from "../../../limits.ts"
+import { settledWithin } from "../settled-within.ts"
 
 export const noAnswer: Failure = {
   ok: false,

@@ -6,12 +6,12 @@
  * conversation. One that was cancelled is asked to stop, as far as the conversation does that, and ended as soon as it
  * has answered. What the tool prints is kept up to a cap, and a flood ends the run, also where nobody reads it.
  */
-import type { CollectedSandbox, RunningSandbox, Unavailable } from "../../../sandbox/backend.ts"
-import { withOutput } from "../../../sandbox/collect.ts"
-import { capture, type Capture } from "../../../sandbox/process/capture.ts"
-import type { CallTool, ConversationCommand, Elicit, Review } from "../../drivers/kind.ts"
-import type { Tell } from "../../events.ts"
-import type { Failure, Success } from "../../failure.ts"
+import type { CollectedSandbox, RunningSandbox, Unavailable } from "../../../../sandbox/backend.ts"
+import { withOutput } from "../../../../sandbox/collect.ts"
+import { capture, type Capture } from "../../../../sandbox/process/capture.ts"
+import type { CallTool, ConversationCommand, Elicit, Review } from "../../../drivers/kind.ts"
+import type { Tell } from "../../../events.ts"
+import type { Failure, Success } from "../../../failure.ts"
 import { hearOut, noAnswer, partFrom } from "./hear-out.ts"
 
 interface ConverseOptions {

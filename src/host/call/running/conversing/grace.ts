@@ -4,7 +4,7 @@
  * Guarantees: until it is talked with, a cancel ends the run at once; from then on after a fixed time, whatever the program
  * does about it. Nothing is left waiting once this is disposed of.
  */
-import { hostLimits } from "../../limits.ts"
+import { hostLimits } from "../../../limits.ts"
 
 export class Grace implements Disposable {
   readonly #call: AbortSignal
