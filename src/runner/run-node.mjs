@@ -6,6 +6,8 @@
  * `call`, each `call` followed in time by the host's `answer` to it, then one `result` or `error`, each with the host's nonce.
  * Standard output is the module's own.
  *
+ * Started before there is a call it has two words more: what to import, and the number of a descriptor (`wait-node.mjs`).
+ *
  * Guarantees: frames that it takes or gives are bounded; an answer is given once, and then the process ends.
  * Does not: keep the module from writing to descriptor 4 itself. It is the same process, and what it says there is as
  * much its word as what it returns; the nonce only tells frames from bytes that got there by accident.
@@ -16,8 +18,8 @@ import { Socket } from "node:net"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 
-const READ = 3
-const WRITE = 4
+let READ = 3
+let WRITE = 4
 const MOST_IN = 64 * 1024 * 1024
 const MOST_NAMES = 16
 const MOST_MESSAGE = 4096
@@ -71,8 +73,9 @@ function plain(key, value) {
   return BigInt.asIntN(53, value) === value ? Number(value) : String(value)
 }
 
-const request = readFrame()
-const { nonce, most } = request
+let request = {}
+let nonce = ""
+let most = 0
 let answered = false
 const encode = (body) => Buffer.from(stringify({ nonce, ...body }, plain), "utf8")
 const send = (bytes) => {
@@ -246,7 +249,10 @@ const alsoFrom = (folder) => {
     },
   })
 }
-const load = async ({ path, name, entry, from, style, also, aliases = {} }) => {
+/** What was imported before there was a call: its spec as text, and the module. */
+let imported
+const load = (spec) => (imported?.spec === stringify(spec) ? Promise.resolve(imported.module) : loadNow(spec))
+const loadNow = async ({ path, name, entry, from, style, also, aliases = {} }) => {
   if (also !== undefined) alsoFrom(also)
   if (Object.keys(aliases).length > 0)
     registerHooks({
@@ -386,6 +392,17 @@ const look = async () => {
   finish({ type: "result", value: faults })
 }
 
+const [, , early, door] = process.argv
+process.argv.length = 2
+// Begun anew: the same pipes, by the numbers that outlive an exec.
+if (early !== undefined && door === undefined) [READ, WRITE] = early.split(",").map(Number)
+if (door !== undefined) {
+  const { beginBeforeCall } = await import("./wait-node.mjs")
+  imported = { spec: early, module: await beginBeforeCall(() => loadNow(parse(early)), Number(door)) }
+}
+request = readFrame()
+nonce = request.nonce
+most = request.most
 process.once("uncaughtException", (error) => fail("call", error))
 listen()
 if (request.do === "call") call().catch((error) => fail("call", error))

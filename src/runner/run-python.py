@@ -5,6 +5,7 @@ The talk is on descriptors 3 (read) and 4 (write), in frames: four bytes of leng
 What the host asks: `call`, `resolve` or `inspect`, once; then perhaps `abort`. What is answered: any number of `event` and
 `call`, each `call` followed in time by the host's `answer` to it, then one `result` or `error`, each with the host's nonce.
 Standard output is the module's own.
+Started before there is a call it has two words more: what to import, and the number of a descriptor (`wait_python.py`).
 
 Guarantees: frames that it takes or gives are bounded; an answer is given once, and then the process ends.
 Does not: keep the module from writing to descriptor 4 itself. It is the same process, and what it says there is as
@@ -57,12 +58,6 @@ def plain(value):
     raise TypeError(f"a value of type {type(value).__name__} has no form in JSON")
 
 
-request = read_frame()
-if request is None:
-    os._exit(1)
-for descriptor in (READ, WRITE):
-    os.set_inheritable(descriptor, False)
-nonce, most = request["nonce"], request["most"]
 lock = threading.RLock()
 state = {"answered": False, "asked": 0}
 aborted = threading.Event()
@@ -244,7 +239,15 @@ def module_name(distribution):
     return None
 
 
+# What was imported before there was a call: its spec, and the module.
+imported = None
+
+
 def load(spec):
+    return imported[1] if imported is not None and imported[0] == spec else load_now(spec)
+
+
+def load_now(spec):
     for path in reversed(spec.get("paths", [])):
         sys.path.insert(0, path)
     path = spec.get("path")
@@ -407,10 +410,27 @@ def look():
     finish({"type": "result", "value": faults})
 
 
+def main_name(spec):
+    # What the module finds as the main program is not this text.
+    return [spec.get("name") or spec.get("path") or ""]
+
+
+if len(sys.argv) == 3:
+    early, door = json.loads(sys.argv[1]), int(sys.argv[2])
+    waits = importlib.util.spec_from_file_location("wait_python", os.path.join(os.path.dirname(__file__), "wait_python.py"))
+    waiter = importlib.util.module_from_spec(waits)
+    waits.loader.exec_module(waiter)
+    sys.argv = main_name(early)
+    imported = (early, waiter.begin_before_call(lambda: load_now(early), door))
+request = read_frame()
+if request is None:
+    os._exit(1)
+for descriptor in (READ, WRITE):
+    os.set_inheritable(descriptor, False)
+nonce, most = request["nonce"], request["most"]
 signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Thread(target=listen, daemon=True).start()
-# What the module finds as the main program is not this text.
-sys.argv = [request["module"].get("name") or request["module"].get("path") or ""]
+sys.argv = main_name(request["module"])
 try:
     call() if request["do"] == "call" else look()
 except BaseException as error:

@@ -5,11 +5,12 @@
 # two descriptors are closed by then, and its folder is left, which the workspace covers meanwhile. That the program runs is told by the end of the door: it closes on exec.
 # Assumes: namespaces, mounts, capabilities and the system-call filter are in force already, and the masks over /proc
 # before the job comes; perl needs no module.
+# A program that waits for its call itself gets the door, by its number, as its last argument.
 # A job that is observed has a filter: its listener is told at the door, and nothing goes on before the host has taken it.
 # Arguments: the descriptors of the door and of the interpreter, and the numbers of the system calls setsid, prlimit64 and
 # seccomp on this machine.
 my ($door, $own, $setsid, $prlimit, $seccomp) = map { $_ + 0 } @ARGV;
-my ($F_SETFD, $FD_CLOEXEC, $TIOCSCTTY) = (2, 1, 0x540e);
+my ($F_DUPFD, $F_SETFD, $FD_CLOEXEC, $TIOCSCTTY) = (0, 2, 1, 0x540e);
 
 open(DOOR, "+<&=", $door) && fcntl(DOOR, $F_SETFD, $FD_CLOEXEC) or exit 125;
 open(OWN, "<&=", $own) && close(OWN) or exit 125;
@@ -35,6 +36,8 @@ my @argv = fields();
 my @env = fields();
 my @limits = fields();
 my $tty = number();
+number();
+my $waits = number();
 
 if ($tty) {
   syscall($setsid);
@@ -52,6 +55,12 @@ if (length $filter) {
   $listener >= 0 or bail("observe");
   syswrite DOOR, "O $listener\n";
   take(1);
+}
+if ($waits) {
+  fcntl(DOOR, $F_SETFD, 0) or bail("door");
+  # Node closes what it was given on the next exec, up to descriptor 15: the private two once more, for one that begins anew.
+  open(TO, "<&=", 3) && open(FROM, ">&=", 4) or bail("pipes");
+  for my $pipe (*TO, *FROM) { fcntl($pipe, $F_DUPFD, 60) && fcntl($pipe, $F_SETFD, 0) or bail("pipes") }
 }
 exec { $program } @argv;
 syswrite DOOR, "X " . ($! + 0) . "\n";

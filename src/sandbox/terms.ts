@@ -120,6 +120,21 @@ export interface SandboxProfile {
   readonly startsIn?: string
 }
 
+/**
+ * A program that may be started before there is a call, and be told at the door what its call brings: environment and
+ * folder. It speaks the door's few words itself (`src/runner`): a backend may as well start it with the job.
+ */
+export interface Waits {
+  /** words of the program; the number of the door's descriptor is added as the last one */
+  readonly argv: readonly string[]
+  /** what every call's environment will hold, and nothing that only one may know */
+  readonly env: Readonly<Record<string, string>>
+  /** read-only texts that it needs before its call: path inside → text */
+  readonly files: Readonly<Record<string, string>>
+  /** the same for each of its calls */
+  readonly limits: Pick<Limits, "cpuMs" | "diskBytes">
+}
+
 /** What creation needs: sandboxes of equal shapes can stand in for each other. */
 export interface SandboxShape {
   readonly executables: Executables
@@ -128,6 +143,8 @@ export interface SandboxShape {
   readonly privatePipes: boolean
   readonly limits: Pick<Limits, "memoryBytes" | "pids" | "cpus" | "openFiles">
   readonly required: readonly LimitName[]
+  /** started as soon as a sandbox of this shape waits; absent: the program is started with its job */
+  readonly waits?: Waits
 }
 
 /** The program's three streams: pipes, or one terminal of its own that is all three. */

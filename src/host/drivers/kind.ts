@@ -22,7 +22,7 @@ import type {
   ToolContract,
 } from "../../manifest/types.ts"
 import type { Dialled, HostedDial } from "../../egress-proxy/serve/hosted.ts"
-import type { Captured, Executables, ImageProgram, ImageQuestion, Unavailable } from "../../sandbox/backend.ts"
+import type { Captured, Executables, ImageProgram, ImageQuestion, Unavailable, Waits } from "../../sandbox/backend.ts"
 import type { HostedFiles } from "../../sandbox/layers/hosted/layer.ts"
 import type { Readable, Writable } from "node:stream"
 import type { OperatorConfig } from "../config/types.ts"
@@ -186,6 +186,8 @@ export interface ConversationCommand {
   readonly argv: readonly string[]
   /** path inside → content */
   readonly files: Readonly<Record<string, Uint8Array>>
+  /** the program may be started before there is a call, by these words and files; absent: it is started with its call */
+  readonly waits?: Pick<Waits, "argv" | "files">
   /**
    * The host's side. What it answers is the call's outcome, unless the run ends by a limit, a violation or a cancel; then
    * the program is ended. A program that is gone ends its streams, and this must then answer too.

@@ -61,7 +61,7 @@ interface CallMountsOptions {
 
 const filesRoot = "/run/caisson/"
 
-const writeFiles = (folder: string, files: Readonly<Record<string, Uint8Array>>): void => {
+export const writeFiles = (folder: string, files: Readonly<Record<string, string | Uint8Array>>): void => {
   for (const [path, content] of Object.entries(files)) {
     if (!path.startsWith(filesRoot) || path.includes(".."))
       throw new Error(`files are placed below ${filesRoot}, not at ${path}`)

@@ -21,6 +21,8 @@ export interface WireJob {
   readonly tty: boolean
   /** descriptors 3 and 4 are the program's too */
   readonly privatePipes: boolean
+  /** the program keeps the door, and waits there for what its call brings */
+  readonly waits?: true
 }
 
 const number = (value: number): Buffer => {
@@ -42,6 +44,14 @@ const limit = ({ resource, soft, hard }: WireLimit): Buffer => {
   return bytes
 }
 
+/** What a call brings to a program that waits at the door. */
+export const encodeCall = (env: Readonly<Record<string, string>>, folder: string): Buffer => {
+  const body = Buffer.from(JSON.stringify({ env, folder }), "utf8")
+  const head = Buffer.alloc(4)
+  head.writeUInt32BE(body.length)
+  return Buffer.concat([head, body])
+}
+
 export const encodeJob = (job: WireJob): Buffer => {
   const body = Buffer.concat([
     field(job.program),
@@ -52,6 +62,7 @@ export const encodeJob = (job: WireJob): Buffer => {
     fields(job.limits.map(limit)),
     number(job.tty ? 1 : 0),
     number(job.privatePipes ? 1 : 0),
+    number(job.waits === true ? 1 : 0),
   ])
   return Buffer.concat([number(body.length), body])
 }

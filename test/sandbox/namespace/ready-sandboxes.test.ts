@@ -40,15 +40,28 @@ describe("which sandboxes are kept ready", () => {
     ready = new ReadySandboxes({
       now: () => clock,
       drop: (sandbox) => dropped.push(sandbox),
-      make: async (wanted, root) => {
+      make: async (wanted, root, begun) => {
+        asked.push(begun)
+        if (begun && failsBegun) throw new Error("it did not wait")
         if (fails) throw new Error("no room")
-        const one = { shape: wanted, root, alive: () => !dead.has(one) }
+        const waits = { spoiled: () => (spoilt.has(one) ? "it looked at a file" : undefined) }
+        const one = {
+          shape: wanted,
+          root,
+          alive: () => !dead.has(one),
+          ...(begun ? { begun: waits } : {}),
+        }
         made.push(one)
         return one as unknown as WaitingSandbox
       },
     })
   })
   const dead = new Set<unknown>()
+  const spoilt = new Set<unknown>()
+  const asked: boolean[] = []
+  let failsBegun = false
+  const waits = { argv: ["/usr/bin/node"], env: {}, files: {}, limits: { diskBytes: 1 } }
+  const own = { ...shape, waits }
   const filled = async (): Promise<void> => {
     ready.refill()
     for (let turn = 0; turn < 50; turn += 1) await Promise.resolve()
@@ -109,6 +122,36 @@ describe("which sandboxes are kept ready", () => {
     fails = false
     await filled()
     expect(ready.take(shape, "/r")).toBeDefined()
+  })
+  test("one with its program begun counts for more, and never more than the budget is there", async () => {
+    const others = (n: number): SandboxShape => ({ ...own, limits: { ...own.limits, pids: 100 + n } })
+    for (let n = 0; n < 4; n += 1) await use(1, others(n))
+    expect((made.length - dropped.length) * READY.begunCounts).toBe(READY.total)
+    await use(1)
+    expect(made.length - dropped.length).toBeLessThanOrEqual(READY.total / READY.begunCounts + 1)
+  })
+  test.each(["looked at what a call brings", "is gone"])(
+    "one that %s is given to nobody, and none is begun again",
+    async (how) => {
+      asked.splice(0)
+      await use(1, own)
+      expect(asked).toEqual([true, true])
+      for (const one of made) (how === "is gone" ? dead : spoilt).add(one)
+      expect(ready.take(own, "/r")).toBeUndefined()
+      expect(dropped).toEqual(made)
+      await use(1, own)
+      expect(asked.slice(2)).toEqual(asked.slice(2).map(() => false))
+      expect(ready.take(own, "/r")).toBeDefined()
+    },
+  )
+  test("a program that does not wait is started with its job from then on", async () => {
+    asked.splice(0)
+    failsBegun = true
+    await use(1, own)
+    failsBegun = false
+    await use(1, own)
+    expect(asked[0]).toBe(true)
+    expect(asked.slice(1)).not.toContain(true)
   })
   test("a shape that nobody asked for goes", async () => {
     await use(1)

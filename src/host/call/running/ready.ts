@@ -5,11 +5,13 @@
  * call with nothing run. Secrets that are variables are put in here, at the last moment.
  * Does not: serve the sandbox's channel, nor start anything.
  */
-import type { Channel, Job, PreparedSandbox } from "../../../sandbox/backend.ts"
+import { trustEnvironment } from "../../../egress-proxy/tls/trust.ts"
+import type { Channel, Job, PreparedSandbox, SandboxShape } from "../../../sandbox/backend.ts"
 import { canObserve } from "../../../sandbox/observe/can-observe.ts"
 import { jobOf, shapeOf } from "../../../sandbox/profile.ts"
 import type { HostedCommand, KindCommand } from "../../drivers/kind.ts"
 import type { OpenedHome } from "../../homes/sealed-homes.ts"
+import { inside } from "../../drivers/paths.ts"
 import { operationKey } from "../../invoke/operation-key.ts"
 import type { HostCore, ServedEgress } from "../core.ts"
 import { handedOver, openHome } from "../sealing/home.ts"
@@ -40,6 +42,30 @@ const operationEnv = (
 const isObserved = ({ config }: HostCore, { observe }: Sealed): boolean =>
   observe === "required" || (observe === "where-possible" && config.backend === "namespace" && canObserve())
 
+const trusting = trustEnvironment(inside.authority)
+/**
+ * Before there is a call a program has the variables that every call has, and those that say where authorities are trusted:
+ * interpreters read them when they start. One that is observed is started under its listener's eyes.
+ */
+const waitsOf = (
+  core: HostCore,
+  sealed: Sealed,
+  command: Exclude<KindCommand, HostedCommand>,
+): Pick<SandboxShape, "waits"> => {
+  if (command.run !== "conversation" || command.waits === undefined || isObserved(core, sealed)) return {}
+  const { env, limits } = sealed.profile
+  const { cpuMs, diskBytes } = limits
+  const trusted = Object.entries(sealed.sealedSecrets.env).filter(([name]) => Object.hasOwn(trusting, name))
+  const trusts = Object.fromEntries(trusted.map(([name]) => [name, inside.authority]))
+  return {
+    waits: {
+      ...command.waits,
+      env: { ...env, ...trusts },
+      limits: { diskBytes, ...(cpuMs === undefined ? {} : { cpuMs }) },
+    },
+  }
+}
+
 export const makeReady = async (
   core: HostCore,
   sealed: Sealed,
@@ -54,7 +80,7 @@ export const makeReady = async (
   const home = await openHome(core.homes, profile)
   if (!home.ok) return home
   const backend = await core.backend()
-  const prepared = await backend.prepare(shapeOf(profile), signal)
+  const prepared = await backend.prepare({ ...shapeOf(profile), ...waitsOf(core, sealed, command) }, signal)
   if (!prepared.ok) return signal.aborted ? cancelled : notEnforced(prepared)
   scope.use(prepared)
   let network: Ready["network"]

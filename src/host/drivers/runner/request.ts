@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import type { JsonObject, JsonValue } from "../../../manifest/types.ts"
+import type { Waits } from "../../../sandbox/terms.ts"
 
 export type RunnerLanguage = "node" | "python"
 
@@ -46,17 +47,35 @@ const SHIMS: Readonly<Record<RunnerLanguage, string>> = { node: "run-node.mjs", 
 /** Where the shim is inside. */
 const shimPath = (language: RunnerLanguage): string => `/run/caisson/${SHIMS[language]}`
 
-const texts = new Map<RunnerLanguage, Uint8Array>()
+const texts = new Map<string, Buffer>()
+const textOf = (name: string): Buffer => {
+  let text = texts.get(name)
+  if (text === undefined) {
+    text = readFileSync(fileURLToPath(new URL(`../../../runner/${name}`, import.meta.url)))
+    texts.set(name, text)
+  }
+  return text
+}
 
 /** The shim as a file of the job. */
-export const shimFiles = (language: RunnerLanguage): Readonly<Record<string, Uint8Array>> => {
-  let text = texts.get(language)
-  if (text === undefined) {
-    text = readFileSync(fileURLToPath(new URL(`../../../runner/${SHIMS[language]}`, import.meta.url)))
-    texts.set(language, text)
-  }
-  return { [shimPath(language)]: text }
-}
+export const shimFiles = (language: RunnerLanguage): Readonly<Record<string, Uint8Array>> => ({
+  [shimPath(language)]: textOf(SHIMS[language]),
+})
+
+/** What a shim is beside itself while it waits for its call with a module imported. */
+const WAITERS: Readonly<Record<RunnerLanguage, string>> = { node: "wait-node.mjs", python: "wait_python.py" }
+
+/** The same shim, started before there is a call: what it imports then, and what it needs to wait. */
+export const shimWaits = (
+  language: RunnerLanguage,
+  interpreter: string,
+  module: ModuleSpec,
+): Pick<Waits, "argv" | "files"> => ({
+  argv: [...shimArgv(language, interpreter), JSON.stringify(module)],
+  files: Object.fromEntries(
+    [SHIMS, WAITERS].map((names) => [`/run/caisson/${names[language]}`, textOf(names[language]).toString("utf8")]),
+  ),
+})
 
 /** The command that runs the shim under an interpreter's path inside. */
 export const shimArgv = (language: RunnerLanguage, interpreter: string): readonly string[] =>

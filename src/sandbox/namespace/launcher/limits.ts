@@ -41,4 +41,10 @@ export const READY = {
   coverMs: 250,
   /** the same: a shape that no call asked for within this keeps none */
   idleMs: 60_000,
+  /** the same: what one whose program is there already counts for, of `total`: an interpreter of some forty megabytes */
+  begunCounts: 3,
+  /** `waiting-sandbox`: a program that has not said within this that it waits is killed, and started with its job from then on */
+  waitsMs: 10_000,
+  /** the same: one that used more before its call came is dropped when that is seen, and started with its job from then on */
+  waitsCpuMs: 10_000,
 } as const

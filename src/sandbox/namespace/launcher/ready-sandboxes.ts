@@ -15,17 +15,27 @@ interface Kind {
   readonly root: string
   readonly waiting: WaitingSandbox[]
   making: number
+  /** its program is no good before its call, or what it imports is not: it is started with its job */
+  spoiled?: true
   /** when calls ran in one, the latest last */
   readonly taken: number[]
 }
 
 interface ReadySandboxesOptions {
-  readonly make: (shape: SandboxShape, root: string) => Promise<WaitingSandbox>
+  /** `begun`: with the program that the shape names */
+  readonly make: (shape: SandboxShape, root: string, begun: boolean) => Promise<WaitingSandbox>
   /** it goes unused: so does what the host has of it */
   readonly drop: (sandbox: WaitingSandbox) => void
   /** milliseconds, of any origin */
   readonly now?: () => number
 }
+
+/** Its program waits already, and would have to begin anew, or is gone. */
+const isSpoiled = (sandbox: WaitingSandbox): boolean =>
+  sandbox.begun !== undefined && (!sandbox.alive() || sandbox.begun.spoiled() !== undefined)
+
+const weightOf = ({ shape, spoiled }: Kind): number =>
+  shape.waits === undefined || spoiled === true ? 1 : READY.begunCounts
 
 const keyOf = (shape: SandboxShape, root: string): string => JSON.stringify([root, shape])
 
@@ -43,10 +53,13 @@ export class ReadySandboxes {
 
   /** One that waits; undefined where none does. */
   take(shape: SandboxShape, root: string): WaitingSandbox | undefined {
-    const waiting = this.#kinds.get(keyOf(shape, root))?.waiting ?? []
+    const kind = this.#kinds.get(keyOf(shape, root))
     for (;;) {
-      const sandbox = waiting.shift()
-      if (sandbox === undefined || sandbox.alive()) return sandbox
+      const sandbox = kind?.waiting.shift()
+      if (sandbox === undefined || kind === undefined) return undefined
+      const spoiled = isSpoiled(sandbox)
+      if (spoiled) kind.spoiled = true
+      if (!spoiled && sandbox.alive()) return sandbox
       this.#options.drop(sandbox)
     }
   }
@@ -92,10 +105,12 @@ export class ReadySandboxes {
   async #make(kind: Kind): Promise<void> {
     kind.making += 1
     this.#making += 1
+    const begun = kind.shape.waits !== undefined && kind.spoiled !== true
     try {
-      kind.waiting.push(await this.#options.make(kind.shape, kind.root))
+      kind.waiting.push(await this.#options.make(kind.shape, kind.root, begun))
     } catch {
       // The next call makes its own, and hears why that cannot be done.
+      if (begun) kind.spoiled = true
       return
     } finally {
       kind.making -= 1
@@ -104,18 +119,26 @@ export class ReadySandboxes {
     this.refill()
   }
 
+  #dropSpoiled(kind: Kind): void {
+    if (!kind.waiting.some(isSpoiled)) return
+    kind.spoiled = true
+    for (const sandbox of kind.waiting.splice(0)) this.#options.drop(sandbox)
+  }
+
   get #count(): number {
-    return [...this.#kinds.values()].reduce((sum, { waiting, making }) => sum + waiting.length + making, 0)
+    return [...this.#kinds.values()].reduce(
+      (sum, kind) => sum + (kind.waiting.length + kind.making) * weightOf(kind),
+      0,
+    )
   }
   /** Room for one more of this kind, where need be at the cost of one whose kind was not asked for since. */
   #makeRoom(kind: Kind): boolean {
-    if (this.#count < READY.total) return true
+    const fits = (): boolean => this.#count + weightOf(kind) <= READY.total
+    if (fits()) return true
     for (const other of this.#kinds.values()) {
       if (other === kind) return false
-      const unused = other.waiting.shift()
-      if (unused === undefined) continue
-      this.#options.drop(unused)
-      return true
+      while (!fits() && other.waiting.length > 0) this.#options.drop(other.waiting.shift() as WaitingSandbox)
+      if (fits()) return true
     }
     return false
   }
@@ -124,6 +147,7 @@ export class ReadySandboxes {
   expire(): void {
     const since = this.#now() - READY.idleMs
     for (const [key, kind] of this.#kinds) {
+      this.#dropSpoiled(kind)
       if ((kind.taken.at(-1) ?? 0) > since) continue
       for (const sandbox of kind.waiting.splice(0)) this.#options.drop(sandbox)
       if (kind.making === 0) this.#kinds.delete(key)

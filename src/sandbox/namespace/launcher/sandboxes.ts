@@ -81,7 +81,7 @@ export class Sandboxes {
     const { interpreter } = waiter
     this.#parkedProcesses = new ParkedProcesses({ groups, users, interpreter, homeNetwork: currentNetwork(), ...host })
     this.#ready = new ReadySandboxes({
-      make: (shape, root) => this.#makeReady(shape, root),
+      make: (shape, root, begun) => this.#makeReady(shape, root, begun),
       drop(sandbox) {
         sandbox.dispose()
         host.gone(sandbox.offered.number)
@@ -108,14 +108,14 @@ export class Sandboxes {
     this.#refilling = { at, timer }
   }
 
-  async #makeReady(shape: SandboxShape, root: string): Promise<WaitingSandbox> {
+  async #makeReady(shape: SandboxShape, root: string, begun: boolean): Promise<WaitingSandbox> {
     if (!this.#premises.roots.has(root)) throw new Error("its view of the root is not kept any more")
-    return this.#make(await this.#parkedProcesses.take(rolesOf(shape.network)), shape, root)
+    return this.#make(await this.#parkedProcesses.take(rolesOf(shape.network)), shape, root, begun)
   }
-  async #make(offered: OfferedProcess, shape: SandboxShape, root: string): Promise<WaitingSandbox> {
+  async #make(offered: OfferedProcess, shape: SandboxShape, root: string, begun = false): Promise<WaitingSandbox> {
     this.#serial += 1
     const at = join(this.#premises.base, `c${this.#serial}`)
-    return makeWaitingSandbox({ offered, shape, root, at, premises: this.#premises })
+    return makeWaitingSandbox({ offered, shape, root, at, premises: this.#premises, begun })
   }
 
   async prepare(shape: SandboxShape): Promise<PrepareAnswer | Refusal> {
@@ -182,6 +182,7 @@ export class Sandboxes {
     const waiting = (sandbox.waiting ??= await this.#make(offered, shape, sandbox.root))
     offered.parkedProcess.closeStreams()
     const { mounts } = waiting
+    waiting.begun?.uncover()
     const { base, owners } = this.#premises
     const identity = offered.lease?.identity
     const layers = await openLayers({

@@ -6,11 +6,10 @@
  */
 import { constants } from "node:os"
 import type { Ending, Job, SandboxShape } from "../../backend.ts"
-import { cpuBackstop, endingOfExit } from "../../endings.ts"
+import { endingOfExit } from "../../endings.ts"
 import type { DiskUse, OpenLayers } from "../../layers/call-layers.ts"
-import { RLIMIT } from "../../../linux/processes.ts"
 import type { GroupUsage } from "../../process/cgroup.ts"
-import type { WireJob, WireLimit } from "../../process/job-wire.ts"
+import { encodeCall, type WireJob } from "../../process/job-wire.ts"
 import { TREE } from "../../process/limits.ts"
 import { processesOf } from "../../process/tree.ts"
 import { watchRun } from "../../process/watch-run.ts"
@@ -19,6 +18,7 @@ import { observingFilter } from "../../observe/calls.ts"
 import type { Observed } from "../../observe/observed.ts"
 import { observe } from "../../observe/observers.ts"
 import type { WaitingSandbox } from "./waiting-sandbox.ts"
+import { limitsOf } from "./wire-limits.ts"
 
 interface SealedRun {
   readonly ending: Ending
@@ -30,25 +30,13 @@ interface SealedRun {
   readonly observed?: Observed
 }
 
-const limit = (resource: number, soft: number, hard = soft): WireLimit => ({
-  resource,
-  soft: BigInt(soft),
-  hard: BigInt(hard),
-})
-const limitsOf = (shape: SandboxShape, { limits }: Job, grouped: boolean): WireLimit[] => [
-  limit(RLIMIT.NOFILE, shape.limits.openFiles),
-  limit(RLIMIT.FSIZE, limits.diskBytes),
-  ...cpuBackstop(limits.cpuMs, grouped).map(({ soft, hard }) => limit(RLIMIT.CPU, soft, hard)),
-  ...(grouped ? [] : [limit(RLIMIT.DATA, shape.limits.memoryBytes)]),
-]
-
 const wireJob = ({ job, shape }: SealedRunOptions, grouped: boolean): WireJob => ({
   program: job.argv[0] ?? shape.executables.program,
   folder: job.startsIn ?? "/workspace",
   filter: job.observe === true ? observingFilter() : new Uint8Array(),
   argv: job.argv,
   env: { ...job.env, PWD: job.startsIn ?? "/workspace" },
-  limits: limitsOf(shape, job, grouped),
+  limits: limitsOf(shape, job.limits, grouped),
   tty: job.stdio.kind === "terminal",
   privatePipes: shape.privatePipes,
 })
@@ -80,7 +68,7 @@ export const sealedRun = async (options: SealedRunOptions): Promise<SealedRun> =
     patience ??= setTimeout(() => late.resolve("late"), TREE.goneMs)
   }
   const began = process.hrtime.bigint()
-  sandbox.give(wireJob(options, grouped))
+  giveTo(sandbox, wireJob(options, grouped))
   const observation = job.observe === true ? observed(options, stop) : undefined
   const watch = watchRun({
     limits: job.limits,
@@ -109,6 +97,11 @@ export const sealedRun = async (options: SealedRunOptions): Promise<SealedRun> =
     clearTimeout(patience)
     watch.end()
   }
+}
+
+const giveTo = (sandbox: WaitingSandbox, wire: WireJob): void => {
+  if (sandbox.begun === undefined) return sandbox.give(wire)
+  sandbox.begun.tell(encodeCall(wire.env, wire.folder))
 }
 
 /** A thread listens before the program is there; what cannot be listened to is not started. */

@@ -4,21 +4,28 @@
  * Guarantees: namespaces, root, masks, scratch, limits of the shape and the system-call filter are in force before it is
  * answered; it holds nothing of any call and is given one job; what it holds is let go of once, with it. Its first
  * process is held by a handle from before anything ran in it.
+ * Where the shape names a program that waits by itself, that is started at once: nobody serves its network yet, it has no
+ * variable but those that every call has, and no folder that it could write to. Whatever it says at the door decides
+ * about nothing but whether the next ones are made with it.
  * Assumes: the parked process is in its control group already.
  */
 import { closeSync, constants, openSync, readSync } from "node:fs"
 import { finished } from "node:stream/promises"
-import type { SandboxShape } from "../../backend.ts"
+import { MNT_DETACH, MS, mount, umount } from "../../../linux/mounts.ts"
+import type { SandboxShape, Waits } from "../../backend.ts"
+import { writeFiles } from "../../layers/call-mounts.ts"
 import type { EmptyMounts } from "../../layers/empty-mounts.ts"
 import { openEmptyMounts } from "../../layers/empty-mounts.ts"
 import { pidfdKill, pidfdOpen, prlimit, RLIMIT } from "../../../linux/processes.ts"
 import { encodeJob, type WireJob } from "../../process/job-wire.ts"
 import { type TreeEnd, treeGone } from "../../process/tree.ts"
 import { bwrapArguments, shellWord } from "./bwrap-arguments.ts"
+import { READY } from "./limits.ts"
 import { descriptor, type ParkedProcess } from "./parked-process.ts"
 import type { OfferedProcess } from "./parked-processes.ts"
 import type { Premises } from "./premises.ts"
 import { coverProc } from "./proc-cover.ts"
+import { limitsOf } from "./wire-limits.ts"
 
 export const bwrapPath = "/usr/bin/bwrap"
 /** What is read of the last words of one that could not be made. */
@@ -34,6 +41,16 @@ interface Status {
   exitCode: number | undefined
 }
 
+/** A program that was started before there was a call. */
+interface Begun {
+  /** Before the call's layers are laid: the folders that are the call's own are its own from now on. */
+  uncover(): void
+  /** What the call brings, once. */
+  tell(call: Uint8Array): void
+  /** why it is of no more use than one that is started with its call, as far as that is known */
+  spoiled(): string | undefined
+}
+
 export interface WaitingSandbox {
   readonly offered: OfferedProcess
   readonly mounts: EmptyMounts
@@ -42,6 +59,8 @@ export interface WaitingSandbox {
   /** what the process inside says: it became the program, or why it could not */
   readonly became: Promise<{ readonly failed: string } | "program">
   give(job: WireJob): void
+  /** its program waits already, and gets no job; absent: it is given one */
+  readonly begun?: Begun
   /** of a job with a filter: the number that its listener has there; undefined: it did not come to that */
   readonly listener: Promise<number | undefined>
   /** It is listened to: the job goes on. */
@@ -66,6 +85,8 @@ interface MakeOptions {
   /** a path that is free */
   readonly at: string
   readonly premises: Pick<Premises, "layers" | "cover" | "filters" | "waiter">
+  /** start the program that the shape names, and let it wait */
+  readonly begun?: boolean
 }
 
 /** JSON documents, one a line. */
@@ -88,9 +109,13 @@ const readStatus = (parkedProcess: ParkedProcess, onChild: (pid: number) => void
 
 const LISTENER = /^R\nO (\d{1,6})\n/
 
+/** What a program that waits says: that it does, and perhaps why that is of no use to its call. */
+const WAITS = /^R\nW\n(?:U ([^\n]*)\n)?/
+
 /** The process inside says that it is ready, and later at most why it did not become the program. */
 const readDoor = ({ door }: ParkedProcess) => {
   const ready = Promise.withResolvers<void>()
+  const waits = Promise.withResolvers<void>()
   const became = Promise.withResolvers<{ readonly failed: string } | "program">()
   const listener = Promise.withResolvers<number | undefined>()
   let said = ""
@@ -98,6 +123,7 @@ const readDoor = ({ door }: ParkedProcess) => {
   door.on("data", (text: string) => {
     said = (said + text).slice(0, LAST_WORDS)
     if (said.startsWith("R\n")) ready.resolve()
+    if (WAITS.test(said)) waits.resolve()
     const told = LISTENER.exec(said)?.[1]
     if (told !== undefined) listener.resolve(Number(told))
   })
@@ -108,8 +134,36 @@ const readDoor = ({ door }: ParkedProcess) => {
       const words = said.replace(LISTENER, "R\n").slice(2).trim()
       became.resolve(words === "" ? "program" : { failed: words })
     })
-  return { ready: ready.promise, became: became.promise, listener: listener.promise }
+  return {
+    ready: ready.promise,
+    waits: waits.promise,
+    became: became.promise,
+    listener: listener.promise,
+    spoiled: () => WAITS.exec(said)?.[1],
+  }
 }
+
+/** Until a call comes there is nowhere to write to: the folders that are the call's own are covered. */
+const coverScratch = ({ tmp, home }: EmptyMounts, { folder }: Premises["cover"]): (() => void) => {
+  const covered = [tmp, home]
+  for (const path of covered) mount(folder, path, null, MS.BIND, null)
+  return () => {
+    for (const path of covered) umount(path, MNT_DETACH)
+  }
+}
+
+/** The job of a program that waits for its call by itself. */
+const waitingJob = ({ shape }: MakeOptions, { argv, env, limits }: Waits, grouped: boolean): WireJob => ({
+  program: argv[0] ?? shape.executables.program,
+  folder: "/workspace",
+  filter: new Uint8Array(),
+  argv: [...argv, String(descriptor.door)],
+  env: { ...env, PWD: "/workspace" },
+  limits: limitsOf(shape, limits, grouped),
+  tty: false,
+  privatePipes: shape.privatePipes,
+  waits: true,
+})
 
 const startScript = (shape: SandboxShape, grouped: boolean, { text, calls }: Premises["waiter"]): string => {
   const options = [
@@ -238,12 +292,30 @@ export const makeWaitingSandbox = async (options: MakeOptions): Promise<WaitingS
     } catch (error) {
       throw new SandboxNotMade(`its /proc could not be covered: ${(error as Error).message}`)
     }
+    const { waits } = shape
+    let begun: Begun | undefined
+    if (options.begun === true && waits !== undefined) {
+      const uncover = coverScratch(mounts, cover)
+      writeFiles(mounts.files, waits.files)
+      parkedProcess.door.write(encodeJob(waitingJob(options, waits, grouped)))
+      const late = setTimeout(() => parkedProcess.kill(), READY.waitsMs)
+      const end = await Promise.race([door.waits.then(() => undefined), parkedProcess.exited])
+      clearTimeout(late)
+      if (end !== undefined) throw new SandboxNotMade("its program did not wait for a call")
+      const spoiled = (): string | undefined => {
+        const used = parkedProcess.group?.cpuMs() ?? 0
+        return used > READY.waitsCpuMs ? `it used ${Math.round(used)} ms of processor time` : door.spoiled()
+      }
+      begun = { uncover, tell: (call) => void parkedProcess.door.end(call), spoiled }
+    }
     return {
       offered,
       mounts,
       status: told,
       first: told.childPid as number,
-      became: door.became,
+      // One that waited was the program before; what it says afterwards is no word of ours.
+      became: begun === undefined ? door.became : Promise.resolve("program"),
+      ...(begun === undefined ? {} : { begun }),
       give: (job) =>
         void (job.filter.length === 0
           ? parkedProcess.door.end(encodeJob(job))

@@ -1,0 +1,263 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterEach, beforeEach, describe, expect, test } from "vitest"
+import { createHost, processCaller } from "../../src/host/index.ts"
+import type { Envelope, Host } from "../../src/host/types.ts"
+import { commandOf, descendants, removeFolder, stillAlive, temporaryFolder, until } from "../support/sealed.ts"
+import { waiting } from "../support/waiting.ts"
+
+const languages = {
+  node: { file: "lib.ts", style: "esm", waits: /^\S*node\0\/run\/caisson\/run-node\.mjs\0\{.*\0\d+\0$/s },
+  python: {
+    file: "lib.py",
+    style: "python",
+    waits: /^\S*python3?\0-I\0-B\0\/run\/caisson\/run-python\.py\0\{.*\0\d+\0$/s,
+  },
+} as const
+type Language = keyof typeof languages
+
+let folder = ""
+let workspace = ""
+let host: Host
+beforeEach(() => {
+  folder = temporaryFolder("begun")
+  workspace = join(folder, "workspace")
+  mkdirSync(workspace)
+})
+afterEach(async () => {
+  await host.close()
+  removeFolder(folder)
+})
+
+/** One tool, `x.<name>`, that is the function `name` of a module of that text. */
+const open = async (language: Language, text: string): Promise<void> => {
+  const at = join(folder, "manifests")
+  mkdirSync(join(at, "tool"), { recursive: true })
+  const { file, style } = languages[language]
+  writeFileSync(join(at, file), text)
+  writeFileSync(
+    join(at, "tool", "TOOL.md"),
+    `---
+name: X
+id: x.tool
+description: For a test.
+version: 1.0.0
+inputs: { type: object, additionalProperties: true }
+outputs: {}
+mutates: ["workspace:**"]
+idempotent: false
+approval: auto
+---
+`,
+  )
+  writeFileSync(
+    join(at, "DRIVER.md"),
+    `---
+name: X
+id: x-driver
+description: For a test.
+version: 1.0.0
+kind: sdk
+package: ${file}
+package_manager: local
+import_style: ${style}
+implements: [{ tool: x.tool, version: ^1.0.0, metadata: { sdk: { function_ref: tool } } }]
+---
+`,
+  )
+  host = await createHost({ data: join(folder, "data"), manifests: [at] })
+}
+const call = async (input = {}): Promise<Envelope> =>
+  host.call({ tool: "x.tool", input, workspace }, { caller: processCaller("alice"), approved: true })
+const value = async (input = {}): Promise<Record<string, unknown>> => {
+  const answer = await call(input)
+  if (!answer.ok) throw new Error(`${answer.error.code}: ${answer.error.message}`)
+  return answer.value as Record<string, unknown>
+}
+/** Interpreters that were started before there is a call. */
+const begun = (language: Language): number[] =>
+  descendants(process.pid)
+    .map(({ pid }) => pid)
+    .filter((pid) => languages[language].waits.test(commandOf(pid)))
+const oneWaits = async (language: Language): Promise<number> => {
+  await until(() => begun(language).length > 0, "a module waits for its call")
+  return begun(language)[0] as number
+}
+
+/** What a program can tell of where it is, and what it leaves there. */
+const look: Record<Language, string> = {
+  node: `
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+let calls = 0
+const began = Date.now()
+export const tool = ({ mark }) => {
+  calls += 1
+  const places = ["/tmp", "/dev/shm", process.env.HOME, "/workspace"]
+  const found = places.map((at) => readdirSync(at).sort())
+  for (const at of places.slice(0, 3)) writeFileSync(at + "/planted", mark)
+  writeFileSync("/workspace/" + mark, mark)
+  globalThis.planted = (globalThis.planted ?? "") + mark
+  const { CAISSON_OPERATION_KEY: key, ...env } = process.env
+  return { began, calls, found, planted: globalThis.planted, argv: process.argv, cwd: process.cwd(), env, key,
+    listed: Object.keys(process.env).sort(), limits: readFileSync("/proc/self/limits", "utf8"),
+    files: readdirSync("/proc/self/fd").filter((fd) => Number(fd) > 40) }
+}`,
+  python: `
+import os, time, sys
+calls = 0
+began = time.time() * 1000
+def tool(input):
+    global calls
+    calls += 1
+    places = ["/tmp", "/dev/shm", os.environ["HOME"], "/workspace"]
+    found = [sorted(os.listdir(at)) for at in places]
+    for at in places[:3]: open(at + "/planted", "w").write(input["mark"])
+    open("/workspace/" + input["mark"], "w").write("")
+    sys.planted = getattr(sys, "planted", "") + input["mark"]
+    env = dict(os.environ)
+    key = env.pop("CAISSON_OPERATION_KEY")
+    return {"began": began, "calls": calls, "found": found, "planted": sys.planted, "argv": sys.argv, "cwd": os.getcwd(), "env": env,
+        "key": key, "listed": sorted(os.environ), "limits": open("/proc/self/limits").read(),
+        "files": [fd for fd in os.listdir("/proc/self/fd") if int(fd) > 40]}
+`,
+}
+
+describe.each(["node", "python"] as const)("a module of %s that waits for its call", (language) => {
+  test("is imported before the call, is used for one, and finds what it would have found", async () => {
+    await open(language, look[language])
+    const { began, key, ...first } = await value({ mark: "first" })
+    expect(first).toMatchObject({ calls: 1, planted: "first", files: [], found: [[], [], [], []] })
+    const keys = new Set([key])
+    let early = 0
+    for (let calls = 0; early < 2; calls += 1) {
+      await oneWaits(language)
+      const [mark, asked] = [`mark-${calls}`, Date.now()]
+      const { began: then, key: own, found, ...next } = await value({ mark })
+      if (Number(then) < asked) early += 1
+      expect({ ...next, found: (found as string[][]).slice(0, 3) }).toEqual({
+        ...first,
+        planted: mark,
+        found: [[], [], []],
+      })
+      expect(keys).not.toContain(own)
+      keys.add(own)
+    }
+    expect(began).not.toBe(0)
+  })
+
+  test("many at once: none finds what another one left, whether it waited or not", async () => {
+    await open(language, look[language])
+    await value({ mark: "0" })
+    await oneWaits(language)
+    const found = await Promise.all(["1", "2", "3", "4", "5", "6"].map((mark) => value({ mark })))
+    for (const [index, each] of found.entries()) {
+      expect(each).toMatchObject({ calls: 1, planted: String(index + 1), files: [] })
+      expect((each["found"] as string[][]).slice(0, 3)).toEqual([[], [], []])
+    }
+  })
+
+  test("holds no word of a call, and can write to nothing, before it has one", async () => {
+    await open(language, look[language])
+    const { key } = await value({ mark: "s3cret-word" })
+    const pid = await oneWaits(language)
+    for (const file of ["environ", "cmdline", "mountinfo"])
+      for (const word of [String(key), "s3cret-word", workspace])
+        expect(readFileSync(`/proc/${pid}/${file}`, "latin1"), file).not.toContain(word)
+    const mounts = readFileSync(`/proc/${pid}/mountinfo`, "utf8").split("\n")
+    for (const place of ["/tmp", "/home/tool"]) {
+      const last = mounts.filter((line) => line.split(" ")[4] === place).at(-1) ?? ""
+      expect(last.split(" ")[5]?.split(","), place).toContain("ro")
+    }
+    await host.close()
+    expect(stillAlive([{ pid, started: "" } as never])).toEqual([])
+  })
+})
+
+/** Modules whose import looks at what only a call has: each begins anew in its call. */
+const looks: readonly (readonly [what: string, language: Language, text: string])[] = [
+  [
+    "a variable of the call",
+    "node",
+    `const key = process.env.CAISSON_OPERATION_KEY\nexport const tool = () => ({ seen: key === process.env.CAISSON_OPERATION_KEY })`,
+  ],
+  [
+    "all variables",
+    "node",
+    `const env = { ...process.env }\nexport const tool = () => ({ seen: env.CAISSON_OPERATION_KEY === process.env.CAISSON_OPERATION_KEY })`,
+  ],
+  [
+    "a file of the workspace",
+    "node",
+    `import { existsSync } from "node:fs"\nconst there = existsSync("settings.json")\nexport const tool = () => ({ seen: there })`,
+  ],
+  [
+    "a file of the workspace, with a promise",
+    "node",
+    `import { readFile } from "node:fs/promises"\nconst text = await readFile("/workspace/settings.json", "utf8").catch(() => "")\nexport const tool = () => ({ seen: text === "{}" })`,
+  ],
+  [
+    "a place that it can write to",
+    "node",
+    `import { writeFileSync } from "node:fs"\nwriteFileSync("/tmp/cache", "x")\nexport const tool = () => ({ seen: true })`,
+  ],
+  [
+    "a variable that it sets",
+    "node",
+    `process.env.OWN ??= process.env.CAISSON_OPERATION_KEY ?? "none"\nexport const tool = () => ({ seen: process.env.OWN === process.env.CAISSON_OPERATION_KEY })`,
+  ],
+  [
+    "what fails later without a call",
+    "node",
+    `if (process.env.CAISSON_OPERATION_KEY === undefined) setTimeout(() => { throw new Error("late") }, 1)\nexport const tool = () => ({ seen: true })`,
+  ],
+  [
+    "a variable of the call",
+    "python",
+    `import os\nkey = os.environ.get("CAISSON_OPERATION_KEY")\ndef tool(input): return {"seen": key == os.environ["CAISSON_OPERATION_KEY"]}`,
+  ],
+  [
+    "all variables",
+    "python",
+    `import os\nenv = dict(os.environ)\ndef tool(input): return {"seen": env["CAISSON_OPERATION_KEY"] == os.environ["CAISSON_OPERATION_KEY"]}`,
+  ],
+  [
+    "a file of the workspace",
+    "python",
+    `import os\nthere = os.path.exists("settings.json")\ndef tool(input): return {"seen": there}`,
+  ],
+  [
+    "a file of the workspace that it opens",
+    "python",
+    `try: text = open("/workspace/settings.json").read()\nexcept OSError: text = ""\ndef tool(input): return {"seen": text == "{}"}`,
+  ],
+  [
+    "a place that it can write to",
+    "python",
+    `open("/tmp/cache", "w").write("x")\ndef tool(input): return {"seen": True}`,
+  ],
+]
+test.each(looks)(
+  "an import that looks at %s (%s) is seen in its call as if it began there",
+  async (_, language, text) => {
+    await open(language, text)
+    writeFileSync(join(workspace, "settings.json"), "{}")
+    for (let calls = 0; calls < 4; calls += 1) {
+      expect(await value()).toEqual({ seen: true })
+      // Where it is told beforehand none is begun any more after the first.
+      await until(() => begun(language).length > 0 || waiting().length > 0, "something waits for the next call")
+    }
+  },
+)
+
+test("a connection that an import tries is no one's before there is a call", async () => {
+  await open(
+    "node",
+    `
+import { connect } from "node:net"
+let said = "none"
+const socket = connect(3128, "127.0.0.1").on("error", (error) => (said = error.code)).on("connect", () => (said = "connected"))
+socket.unref()
+export const tool = async () => { await new Promise((resolve) => setTimeout(resolve, 50)); return { said } }`,
+  )
+  for (let calls = 0; calls < 3; calls += 1) expect(await value()).toEqual({ said: "ECONNREFUSED" })
+})
