@@ -7,12 +7,12 @@
  * them; it leaves no process, socket or lock.
  */
 import { createServer as createHttp, type Server } from "node:http"
-import { createServer as createHttps } from "node:https"
+import { createServer as createHttps, Server as SecureServer } from "node:https"
 import { chmodSync, mkdtempSync, readFileSync, rmSync, utimesSync } from "node:fs"
 import { type AddressInfo, isIP } from "node:net"
 import { once } from "node:events"
 import { tmpdir } from "node:os"
-import { createSecureContext } from "node:tls"
+import { createSecureContext, type SecureContextOptions } from "node:tls"
 import { join } from "node:path"
 import type { FastifyInstance } from "fastify"
 import { daemonLockFile, daemonSocket } from "../data-folder/paths.ts"
@@ -26,8 +26,10 @@ import { HostStartError } from "../host/start-error.ts"
 import type { Host, HostOptions, ReloadReport } from "../host/types.ts"
 import { type CallWatch, CallsUnderWay } from "./calls-under-way.ts"
 import { Knocks } from "./http/authenticate.ts"
+import { Connections } from "./http/connections.ts"
 import { inTurn } from "./http/in-turn.ts"
 import type { KnownNames } from "./http/origin.ts"
+import { Standing } from "./http/standing.ts"
 import { daemonLimits } from "./limits.ts"
 import { Health } from "./ops/health.ts"
 import { DaemonLog } from "./ops/log.ts"
@@ -136,8 +138,12 @@ const readPem = (file: string, what: string): Buffer => {
   }
 }
 /** Known to fit each other before anybody is let in. */
-const certificateOf = (tls: NonNullable<DaemonOptions["tls"]>): { readonly cert: Buffer; readonly key: Buffer } => {
-  const pem = { cert: readPem(tls.cert, "certificate"), key: readPem(tls.key, "certificate's key") }
+const certificateOf = (tls: NonNullable<DaemonOptions["tls"]>): SecureContextOptions => {
+  const pem = {
+    minVersion: "TLSv1.2" as const,
+    cert: readPem(tls.cert, "certificate"),
+    key: readPem(tls.key, "certificate's key"),
+  }
   try {
     createSecureContext(pem)
     return pem
@@ -150,16 +156,18 @@ const certificateOf = (tls: NonNullable<DaemonOptions["tls"]>): { readonly cert:
   }
 }
 
-const openPort = async (app: FastifyInstance, place: Place, tls: DaemonOptions["tls"]): Promise<Server> => {
+const openPort = async (
+  app: FastifyInstance,
+  place: Place,
+  connections: Connections,
+  tls: DaemonOptions["tls"],
+): Promise<Server> => {
   const handle = inTurn(app.routing)
   const server =
     tls === undefined
       ? createHttp(timeouts, handle)
-      : createHttps(
-          { ...timeouts, minVersion: "TLSv1.2", handshakeTimeout: daemonLimits.headerMs.value, ...certificateOf(tls) },
-          handle,
-        )
-  server.maxConnections = daemonLimits.connections.value
+      : createHttps({ ...timeouts, handshakeTimeout: daemonLimits.headerMs.value, ...certificateOf(tls) }, handle)
+  connections.of(server)
   await listening(server, () => server.listen(place.port, place.host), `${place.host}:${place.port}`)
   return server
 }
@@ -286,6 +294,7 @@ export const openDaemon = async (options: DaemonOptions = {}): Promise<Daemon> =
     hosts: [...settings.hosts, ...(place === undefined ? [] : [place.host.toLowerCase()])],
     origins: settings.origins,
   })
+  const listener: { port?: Server } = {}
   const reload = createDaemonReload({
     host,
     log,
@@ -294,16 +303,26 @@ export const openDaemon = async (options: DaemonOptions = {}): Promise<Daemon> =
     written,
     take: (next) => void (settings = next),
     taken: () => changes.reloaded(),
+    renew: () => {
+      const { port } = listener
+      if (tls === undefined || !(port instanceof SecureServer)) return () => undefined
+      const context = certificateOf(tls)
+      return () => port.setSecureContext(context)
+    },
   })
   const operations = { health, metrics, reload, isOpen: () => settings.metrics === "open" }
-  const parts = { host, calls, streams, knocks, names, log, operations, version, empty, changes, onFault }
+  const connections = new Connections(daemonLimits.connections.value)
+  const standing = opening.use(new Standing(host))
+  const doors = { knocks, connections, standing, names }
+  const parts = { host, calls, streams, ...doors, log, operations, version, empty, changes, onFault }
   const app = await createServer(parts)
   opening.defer(() => app.close())
   const path = daemonSocket(data)
   const local = settings.socket ? await openSocket(app, knocks, path) : undefined
   if (local !== undefined) opening.defer(() => closeServer(local))
-  const port = place === undefined ? undefined : await openPort(app, place, tls)
-  if (port !== undefined) opening.defer(() => closeServer(port))
+  const opened = place === undefined ? undefined : await openPort(app, place, connections, tls)
+  if (opened !== undefined) opening.defer(() => closeServer(opened))
+  if (opened !== undefined) listener.port = opened
   const open = opening.move()
   let closed: Promise<void> | undefined
   const close = (): Promise<void> =>
@@ -316,7 +335,7 @@ export const openDaemon = async (options: DaemonOptions = {}): Promise<Daemon> =
       await open.disposeAsync()
     })())
   log.event("began")
-  const address = port === undefined ? undefined : addressOf(port, tls !== undefined)
+  const address = opened === undefined ? undefined : addressOf(opened, tls !== undefined)
   return Object.freeze({
     host,
     socket: path,

@@ -6,6 +6,7 @@
  * foresaw is answered as `internal`, without a word of the host's, and ends nothing.
  */
 import type { IncomingMessage } from "node:http"
+import { pipeline } from "node:stream"
 import fastify, { type FastifyInstance, type FastifyRequest, type FastifyServerOptions } from "fastify"
 import swagger from "@fastify/swagger"
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
@@ -13,7 +14,10 @@ import addFormats from "ajv-formats"
 import { type Caller, tenantOf } from "../host/access/caller.ts"
 import type { Host } from "../host/types.ts"
 import type { CallsUnderWay } from "./calls-under-way.ts"
-import { createAuthenticate, type Knocks } from "./http/authenticate.ts"
+import { createAuthenticate, type Knocks, tokenIn } from "./http/authenticate.ts"
+import { Bodies, type BodyPlace, counted } from "./http/bodies.ts"
+import type { Connections } from "./http/connections.ts"
+import type { Standing } from "./http/standing.ts"
 import { isKnownHost, isKnownOrigin, type KnownNames } from "./http/origin.ts"
 import { problemType, refuse, thrownProblem, addressProblem } from "./http/problem.ts"
 import { problems, sharedSchemas } from "./http/schemas.ts"
@@ -42,6 +46,9 @@ interface ServerParts {
   readonly host: Host
   readonly calls: CallsUnderWay
   readonly knocks: Knocks
+  /** of the port, where there is one */
+  readonly connections: Connections
+  readonly standing: Standing
   /** asked for each time: they may be changed */
   readonly names: () => KnownNames
   readonly streams: Places
@@ -125,7 +132,7 @@ type Callers = WeakMap<FastifyRequest, Caller>
 
 const secure = (app: FastifyInstance, parts: ServerParts, callers: Callers): ((request: FastifyRequest) => Caller) => {
   const authenticate = createAuthenticate(parts.host, parts.knocks)
-  app.addHook("onRequest", async (request) => {
+  app.addHook("onRequest", async (request, reply) => {
     if (isNamedTwice(request.raw))
       throw refuse("input_invalid", "the request has more than one Host", "send one", {}, 400)
     if (!parts.knocks.isLocal(request.raw.socket)) {
@@ -149,11 +156,42 @@ const secure = (app: FastifyInstance, parts: ServerParts, callers: Callers): ((r
     const { url = "" } = request.routeOptions
     if (OPEN_TO_ALL.has(url) || (url === "/metrics" && parts.operations.isOpen())) return
     callers.set(request, await authenticate(request))
+    const { socket } = request.raw
+    if (parts.knocks.isLocal(socket)) return
+    parts.connections.isKnown(socket)
+    parts.standing.watch(reply.raw, tokenIn(request) ?? "")
   })
   return (request) => {
     const caller = callers.get(request)
     if (caller === undefined) throw new Error("a route was reached without a caller")
     return caller
+  }
+}
+
+const isBodied = ({ headers }: FastifyRequest): boolean =>
+  Number(headers["content-length"] ?? 0) > 0 || headers["transfer-encoding"] !== undefined
+
+/** Answers how a route takes over what a request brought along, which else is let go of with the answer. */
+const boundBodies = (app: FastifyInstance, callers: Callers): ((request: FastifyRequest) => Disposable) => {
+  const bodies = new Bodies()
+  const places = new WeakMap<FastifyRequest, BodyPlace>()
+  app.addHook("preParsing", async (request, reply, payload) => {
+    const caller = callers.get(request)
+    if (caller === undefined || !isBodied(request)) return payload
+    const place = bodies.enter({ user: caller.user, tenant: tenantOf(caller) })
+    places.set(request, place)
+    reply.raw.once("close", () => places.get(request)?.[Symbol.dispose]())
+    const said = request.headers["content-length"]
+    if (said === undefined) return pipeline(payload, counted(place), () => undefined)
+    const bytes = Number(said)
+    // What is longer than it may be is refused as such.
+    if (bytes <= request.routeOptions.bodyLimit) place.grow(bytes)
+    return payload
+  })
+  return (request) => {
+    const place = places.get(request)
+    places.delete(request)
+    return place ?? { [Symbol.dispose]: () => undefined }
   }
 }
 
@@ -214,9 +252,11 @@ export const createServer = async (parts: ServerParts): Promise<FastifyInstance>
   const callers: Callers = new WeakMap()
   tell(app, parts, callers)
   const callerOf = secure(app, parts, callers)
+  const takeBody = boundBodies(app, callers)
+  parts.changes.onRevoked(() => void parts.standing.look())
   app.register(async (scope) => {
     const { host, calls, streams, empty, version, changes, onFault } = parts
-    const shared = { host, calls, streams, empty, version, changes, onFault, callerOf }
+    const shared = { host, calls, streams, empty, version, changes, onFault, callerOf, takeBody }
     const routes = { app: scope as unknown as FastifyInstance, ...shared }
     callRoutes(routes)
     catalogueRoutes(routes)

@@ -12,12 +12,20 @@ interface HeldChange {
 
 export class Changes {
   readonly #reloads = new Set<() => void>()
+  readonly #revoked = new Set<() => void>()
   readonly #held = new Set<(change: HeldChange) => void>()
   onReload(hear: () => void): void {
     this.#reloads.add(hear)
   }
   reloaded(): void {
     for (const hear of this.#reloads) hear()
+  }
+  onRevoked(hear: () => void): void {
+    this.#revoked.add(hear)
+  }
+  /** A token opens nothing any more. */
+  revoked(): void {
+    for (const hear of this.#revoked) hear()
   }
   onHeld(hear: (change: HeldChange) => void): void {
     this.#held.add(hear)

@@ -66,6 +66,10 @@ export class Knocks {
   }
 }
 
+/** What it shows, good or not. */
+export const tokenIn = ({ headers }: FastifyRequest): string | undefined =>
+  BEARER.exec(headers.authorization ?? "")?.[1]
+
 const needsToken = (message: string) =>
   refuse(
     "auth_required",

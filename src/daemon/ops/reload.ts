@@ -2,7 +2,7 @@
  * Manifests and config, read again while the daemon runs.
  *
  * Guarantees: taken whole or not at all, the daemon's own settings with the host's; what only a start can take is refused by
- * name. The log's file is opened anew either way, so that whoever turns logs over needs no start.
+ * name; a certificate is read again from the files that were named at the start. The log's file is opened anew either way, so that whoever turns logs over needs no start.
  */
 import { isDeepStrictEqual } from "node:util"
 import { type Caller, isOperator, processCaller } from "../../host/access/caller.ts"
@@ -25,6 +25,8 @@ interface ReloadParts {
   readonly take: (settings: ServeConfig) => void
   /** the catalogue is another one by now */
   readonly taken: () => void
+  /** The certificate, read again; throws where it cannot be used. Answers how to take it. */
+  readonly renew: () => () => void
 }
 
 const refused = (code: HostStartError["code"], message: string, hint: string): ReloadReport => ({
@@ -49,7 +51,16 @@ const settingsNow = (written: () => ServeConfig): ServeConfig | undefined => {
   }
 }
 
-export const createDaemonReload = ({ host, log, metrics, settings, written, take, taken }: ReloadParts) => {
+const renewed = (renew: ReloadParts["renew"]): (() => void) | ReloadReport => {
+  try {
+    return renew()
+  } catch (error) {
+    if (error instanceof HostStartError) return refused(error.code, error.message, error.fix)
+    throw error
+  }
+}
+
+export const createDaemonReload = ({ host, log, metrics, settings, written, take, taken, renew }: ReloadParts) => {
   const reopen = (): void => {
     try {
       log.reopen()
@@ -66,7 +77,10 @@ export const createDaemonReload = ({ host, log, metrics, settings, written, take
         `\`serve.${other}\` is another one in the config, and is taken only at a start`,
         "end the daemon and start it anew, or take the change back",
       )
+    const certificate = isOperator(caller) ? renewed(renew) : () => undefined
+    if (typeof certificate !== "function") return certificate
     const report = await host.reload({ caller })
+    if (report.ok) certificate()
     if (report.ok && next !== undefined) take(next)
     if (report.ok) taken()
     return report

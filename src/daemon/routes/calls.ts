@@ -105,7 +105,7 @@ const tellEnd = (reply: FastifyReply, told: Envelope): void => {
   reply.raw.end(`event: settled\ndata: ${data}\n\n`)
 }
 
-export const callRoutes = ({ app, host, calls, streams, empty, callerOf }: Routes): void => {
+export const callRoutes = ({ app, host, calls, streams, empty, callerOf, takeBody }: Routes): void => {
   app.post(
     "/v1/calls",
     {
@@ -168,6 +168,9 @@ export const callRoutes = ({ app, host, calls, streams, empty, callerOf }: Route
         ...(wait === undefined ? {} : { wait }),
         ...(traceparent === undefined ? {} : { traceparent }),
       })
+      const body = takeBody(request)
+      const ended = (): void => body[Symbol.dispose]()
+      begun.envelope.then(ended, ended)
       if (later && begun.call !== "none") {
         // How it ends is on record; here nobody waits for it.
         begun.envelope.catch(() => undefined)

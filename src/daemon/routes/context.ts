@@ -16,6 +16,8 @@ export interface Routes {
   readonly empty: string
   readonly version: string
   readonly changes: Changes
+  /** What a request brought along is kept in memory for as long as this is not disposed of. */
+  readonly takeBody: (request: FastifyRequest) => Disposable
   /** hears of what nobody foresaw */
   readonly onFault: (error: unknown) => void
   /** who asks; the request was authenticated before it came here */

@@ -21,7 +21,7 @@ const token = {
 const always = ["id", "tenant", "user", "label", "agent", "workspaces", "roles", "made", "by"]
 const gone = { "204": { description: "done", type: "null" } }
 
-export const tokenRoutes = ({ app, host, callerOf }: Routes): void => {
+export const tokenRoutes = ({ app, host, callerOf, changes }: Routes): void => {
   const tags = ["tokens"]
   app.get(
     "/v1/tokens",
@@ -82,6 +82,7 @@ export const tokenRoutes = ({ app, host, callerOf }: Routes): void => {
       const asked = request.query as { readonly tenant?: string }
       const { id } = request.params as { id: string }
       orProblem(await host.tokens.revoke(id, { ...asked, caller: callerOf(request) }))
+      changes.revoked()
       return reply.code(204).send()
     },
   )
