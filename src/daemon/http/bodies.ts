@@ -5,7 +5,6 @@
  * does not say how long it is counts as it comes.
  */
 import { Transform } from "node:stream"
-import type { Whose } from "../ops/places.ts"
 import { daemonLimits } from "../limits.ts"
 import { refuse } from "./problem.ts"
 
@@ -26,7 +25,7 @@ export class Bodies {
     if (own > 0) this.#ofUser.set(user, own)
     else this.#ofUser.delete(user)
   }
-  enter({ user, tenant }: Whose): BodyPlace {
+  enter({ user, tenant }: { readonly user: string; readonly tenant: string }): BodyPlace {
     const whose = JSON.stringify([tenant, user])
     let held = 0
     return {
