@@ -1,13 +1,11 @@
 /**
- * A secret in each way there is, and then a look at everything that could hold one: the data folder, logs, receipts, answers,
+ * A secret in each way there is, one that a program keeps in its home, and then a look at everything that could hold one: the data folder, logs, receipts, answers,
  * events, temporary files, core dumps, and the command line and environment of every process of the machine, all the while.
  * Only a program inside a sandbox, whose driver has it in the environment, may be found with it.
- *
- * Homes of programs that keep state of their own are left out here.
  */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { chmodSync, copyFileSync, mkdirSync, writeFileSync } from "node:fs"
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
@@ -44,12 +42,13 @@ implements:
   - { tool: ${tool}, version: ^1.0.0, metadata: { cli: { argv: [--, ${tool === "fixture.hold" ? "hold" : '"${input.how}"'}], output_format: text } } }
 ---
 `
-const program = (variable: string, made: string): string => `#!/bin/sh
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+const program = (variable: string, made: string, digest = `printf %s "$${variable}" | sha256sum`): string => `#!/bin/sh
 [ "$1" = --version ] && echo "tool 1.0.0" && exit
-[ "$1" = made ] && echo '${made.replaceAll("'", "'\\''")}' && exit
+[ "$1" = made ] && echo ${quoted(made)} && exit
 case "$2" in
   hold) echo here; exec sleep 600 ;;
-  digest) printf %s "$${variable}" | sha256sum ;;
+  digest) ${digest} ;;
   plain) echo "it is $${variable}" ;;
   fail) echo "no, $${variable}" >&2; exit 3 ;;
 esac
@@ -90,6 +89,16 @@ implements:
   - { tool: item.get, version: ^1.0.0, metadata: { http: { endpoint: /items, headers: { Authorization: "Bearer \${secrets.ITEMS_KEY}" } } } }
 ---
 `
+const filedSecrets = `---
+name: S
+id: s
+schema: secrets/v1
+version: 1.0.0
+description: d
+secrets:
+  - { slug: filed-key, name: K, description: d, exposures: [{ kind: file, path: "~/.filed/key" }] }
+---
+`
 const notesDriver = `---
 name: Notes with a key
 id: notes-keyed
@@ -105,7 +114,7 @@ implements:
 `
 
 /** Folders of manifests, by what is in them. */
-const writeManifests = (folder: string, made: string): readonly string[] => {
+const writeManifests = (folder: string, made: string, kept: string): readonly string[] => {
   const put = (name: string, files: Readonly<Record<string, string>>): string => {
     const at = join(folder, name)
     for (const [file, text] of Object.entries(files)) {
@@ -135,6 +144,24 @@ const writeManifests = (folder: string, made: string): readonly string[] => {
     put("prompted", {
       "DRIVER.md": cli("prompted", "fixture.tell", [], "sha256sum", setup),
       "bin/tool": program("PROMPTED_KEY", made),
+    }),
+    put("filed", {
+      "DRIVER.md": cli("filed", "fixture.tell", ["FILED_KEY"], "sha256sum").replace(
+        "auth: {",
+        "auth: { ref: ./SECRETS.md,",
+      ),
+      "SECRETS.md": filedSecrets,
+      "bin/tool": program("FILED_KEY", "", "sha256sum < ~/.filed/key"),
+    }),
+    put("keeper", {
+      "DRIVER.md": cli("keeper", "fixture.tell", [], "sha256sum, mkdir")
+        .replace("paths: []", 'paths: ["~/.kept/**"]')
+        .replace("write: []", 'write: ["~/.kept/**"]'),
+      "bin/tool": program(
+        "NONE",
+        "",
+        `mkdir -p ~/.kept && printf %s ${quoted(kept)} > ~/.kept/token && sha256sum < ~/.kept/token`,
+      ),
     }),
     put("items", { "TOOL.md": itemTool, "DRIVER.md": itemDriver }),
     notes,
@@ -169,7 +196,7 @@ it("secrets of every kind are found nowhere but in the one sandbox that is given
     ].map((name) => join(folder, name)) as [string, string, string, string, string, string]
     for (const each of [work, crashed]) mkdirSync(each)
     writeFileSync(roots, web.caPem)
-    const manifests = writeManifests(own, values["setup-output"] ?? "")
+    const manifests = writeManifests(own, values["setup-output"] ?? "", values["home"] ?? "")
     const at = (port: number): string => `"127.0.0.1:${port}"`
     writeFileSync(
       config,
@@ -200,7 +227,8 @@ logins:
       const told = JSON.parse(line) as { what: string; answer: unknown }
       answers.push(told)
       if (told.what === "holds") {
-        look()
+        // It said so before it became the program that holds on.
+        await expect.poll(() => (look(), [...inProcesses.keys()])).toContain("env in environ of sleep, inside")
         child.stdin.write("on\n")
       }
       if (told.what === "done") break
@@ -222,13 +250,14 @@ logins:
     await once(child, "close")
 
     expect(every.in(said)).toEqual([])
-    expect(foundIn(every, folder, [own, join(data, "homes")])).toEqual([])
+    expect(foundIn(every, folder, [own])).toEqual([])
     for (const place of [tmpdir(), "/var/tmp", "/dev/shm", "/run/caisson", "/run/caisson-users"])
       expect(foundIn(every, place, [folder, "/tmp/bash_jobs.0"], started)).toEqual([])
     const outside = [...inProcesses].filter(([, { way, inside }]) => !inside || !inEnvironment.includes(way))
     expect(outside.map(([where]) => where)).toEqual([])
     // Those who looked would have seen it.
-    expect([...inProcesses.keys()]).toContain("env in environ of sleep, inside")
+    expect(answers.filter(({ what }) => what === "holds")).toHaveLength(1)
+    expect(readdirSync(join(data, "homes")).filter((name) => name.endsWith(".sealed"))).not.toEqual([])
     expect(foundIn(every, own, []).length).toBeGreaterThan(0)
   } finally {
     items.closeAllConnections()

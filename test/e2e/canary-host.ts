@@ -41,6 +41,7 @@ for (const [slug, way] of [
   ["notes-key", "mcp"],
   ["sdk-key", "sdk-client"],
   ["keyed-token", "sdk-argument"],
+  ["filed-key", "file"],
 ] as const)
   tell(slug, await host.secrets.set(slug, value(way), { user: "alice" }))
 const answers: Readonly<Record<string, string>> = {
@@ -60,6 +61,8 @@ await Promise.all(visits)
 
 for (const how of ["digest", "plain", "fail"])
   for (const driver of ["apikeyed", "prompted"]) await call("fixture.tell", { how }, driver)
+await call("fixture.tell", { how: "digest" }, "filed")
+for (let calls = 0; calls < 2; calls++) await call("fixture.tell", { how: "digest" }, "keeper")
 await call("fixture.send", { host: "api.test" })
 await call("fixture.send", { host: "other.test" })
 await call("item.get", {})

@@ -15,6 +15,8 @@ export const ways = [
   "setup-env",
   "setup-secret",
   "setup-output",
+  "file",
+  "home",
 ] as const
 export type Way = (typeof ways)[number]
 /** Those that a sandbox's program is given in its environment. */
@@ -117,9 +119,10 @@ export const foundInProcesses = (
     .filter((name) => /^\d+$/.test(name))
     .flatMap((pid) =>
       (["cmdline", "environ"] as const).flatMap((where) => {
+        // Asked first: of one that ends in between nothing is found then, and not something in a place that nobody knows.
+        const inside = read(() => readlinkSync(`/proc/${pid}/ns/pid`), own) !== own
         const found = hunt.in(read(() => readFileSync(`/proc/${pid}/${where}`), Buffer.alloc(0)))
         if (found.length === 0) return []
-        const inside = read(() => readlinkSync(`/proc/${pid}/ns/pid`), own) !== own
         const name = read(() => readFileSync(`/proc/${pid}/comm`, "utf8").trim(), "gone")
         return found.map((way) => ({ way, where, inside, name }))
       }),

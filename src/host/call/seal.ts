@@ -149,7 +149,7 @@ export const sealProfile = (core: HostCore, signedIn: SignedIn): Step<SealedProf
     ...(needs.executables === undefined ? {} : { executables: needs.executables }),
     view: { read: paths.read, deny: paths.deny },
     write: paths.write,
-    ...homeFor(core.homes, contract, homeOf(core, signedIn), paths.keep),
+    ...homeFor(core.homes, contract, homeOf(core, signedIn), paths.keep, secrets.value.files),
     env:
       needs.executables === undefined
         ? env.env

@@ -28,6 +28,8 @@ export type HomeKept =
 /** As it was when it was opened, and the way to keep what became of it. */
 export interface OpenedHome {
   readonly content: HomeContent
+  /** paths of it that are there for this run alone: what becomes of them is nobody's to know */
+  readonly given?: ReadonlySet<string>
   keep(after: HomeAfter): Promise<HomeKept>
 }
 

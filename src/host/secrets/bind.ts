@@ -10,8 +10,8 @@ import type { Caller } from "../access/caller.ts"
 import type { ToolContract } from "../../manifest/types.ts"
 import type { Failure } from "../failure.ts"
 import { isHostsOwn } from "./captured-tokens.ts"
-import { fieldFor, pickField } from "./fields.ts"
-import { grantedBy, type SecretNeed } from "./needs.ts"
+import { pickField } from "./fields.ts"
+import { grantedBy, type SecretFile, type SecretNeed, waysOf } from "./needs.ts"
 import type { Secret } from "./secret.ts"
 import { meant, type SecretName, type SecretScope, type SecretUse, type Vault, type VaultAnswer } from "./vault.ts"
 
@@ -19,6 +19,19 @@ export interface BoundSecret extends SecretNeed {
   readonly value: Secret
   /** by which rule */
   readonly grantedBy: string
+  /** it goes to the program as this file */
+  readonly file?: SecretFile
+}
+
+/** What the vault has for a need, once for each way that it goes to the program. */
+export const boundBy = (need: SecretNeed, found: Secret, by: string): VaultAnswer<readonly BoundSecret[]> => {
+  const bound: BoundSecret[] = []
+  for (const { field, file } of waysOf(need)) {
+    const picked = pickField(need.slug, found, field)
+    if (!picked.ok) return picked
+    bound.push({ ...need, value: picked.value, grantedBy: by, ...(file === undefined ? {} : { file }) })
+  }
+  return { ok: true, value: bound }
 }
 
 /** Who asks, for what. */
@@ -90,9 +103,9 @@ export const bindSecrets = async (
     if (found?.value === undefined) {
       if (need.optional !== true) absent.push(need)
     } else {
-      const picked = pickField(need.slug, found.value, fieldFor(need.entry, need.name))
-      if (!picked.ok) return picked
-      bound.push({ ...need, value: picked.value, grantedBy: by })
+      const ways = boundBy(need, found.value, by)
+      if (!ways.ok) return ways
+      bound.push(...ways.value)
     }
   }
   return absent.length === 0 ? { ok: true, value: bound } : missing(absent, binding)

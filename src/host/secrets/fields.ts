@@ -15,15 +15,16 @@ const USUAL: Readonly<Partial<Record<SecretEntry["secretKind"], string>>> = {
   keypair: "private",
 }
 
-interface Field {
+export interface Field {
   readonly name: string
   /** nobody asked for it by name: a value that is no JSON is taken to be it */
   readonly usual: boolean
 }
 
-/** Undefined: all of it. */
-export const fieldFor = (entry: SecretEntry | undefined, variable: string): Field | undefined => {
+/** Undefined: all of it. `asked`: the field that a file of it is to hold. */
+export const fieldFor = (entry: SecretEntry | undefined, variable: string, asked?: string): Field | undefined => {
   if (entry === undefined) return undefined
+  if (asked !== undefined) return { name: asked, usual: false }
   const named = entry.exposures.find((exposure) => exposure.kind === "env" && exposure.name === variable)
   if (named?.kind === "env" && named.field !== undefined) return { name: named.field, usual: false }
   const name = USUAL[entry.secretKind]

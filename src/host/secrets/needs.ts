@@ -11,6 +11,7 @@ import { matchSecretSlug, slugOfEnv } from "../../manifest/contracts/secrets.ts"
 import type { DriverContract, SecretEntry, ToolContract } from "../../manifest/types.ts"
 import { coversName, type EgressEntry, parseEgressEntry } from "../../manifest/values/egress-entry.ts"
 import type { Caller } from "../access/caller.ts"
+import { type Field, fieldFor } from "./fields.ts"
 
 export interface SecretNeed {
   /** as the driver or the contract calls it */
@@ -78,15 +79,54 @@ export const grantedBy = (
   return fits === undefined ? undefined : `${fits.by}:${fits.name}`
 }
 
+/** A file that a secret's author wants it in. */
+export interface SecretFile {
+  /** as it is written: absolute, or below `~/` */
+  readonly path: string
+  readonly mode: number
+}
+
+/** One way to the program, and the part of the value that goes it; `file` absent: as a variable, or at the proxy. */
+interface SecretWay {
+  readonly field: Field | undefined
+  readonly file?: SecretFile
+}
+
+const hasVariable = ({ name, entry }: SecretNeed): boolean =>
+  entry === undefined ||
+  entry.exposures.length === 0 ||
+  entry.env.includes(name) ||
+  entry.exposures.some((exposure) => exposure.kind === "env" && exposure.name === name)
+
+/** All ways that one secret goes. Put in at the proxy, it goes no other. */
+export const waysOf = (need: SecretNeed): readonly SecretWay[] => {
+  const { name, entry, bound } = need
+  const variable: SecretWay = { field: fieldFor(entry, name) }
+  const exposures = entry?.exposures ?? []
+  if (!bound || exposures.some(({ kind }) => kind === "egress-substitute")) return [variable]
+  const files = exposures.flatMap((exposure): readonly SecretWay[] =>
+    exposure.kind === "file"
+      ? [{ field: fieldFor(entry, name, exposure.field), file: { path: exposure.path, mode: exposure.mode } }]
+      : [],
+  )
+  return files.length > 0 && !hasVariable(need) ? files : [variable, ...files]
+}
+
 type SecretRoute =
   | { readonly via: "env" }
+  | ({ readonly via: "file" } & SecretFile)
   /** the program holds a placeholder, and the proxy puts the value in for these hosts */
   | { readonly via: "egress-substitute"; readonly placeholder: string; readonly hosts: readonly string[] }
   /** this host has no way to do it */
   | { readonly via: "unserved"; readonly kind: string }
 
 /** How a secret reaches the driver's program. */
-export const routeOf = ({ name, entry }: SecretNeed, egress: readonly EgressEntry[]): SecretRoute => {
+export const routeOf = (
+  need: SecretNeed & { readonly file?: SecretFile },
+  egress: readonly EgressEntry[],
+): SecretRoute => {
+  const { entry, file } = need
+  if (file !== undefined) return { via: "file", ...file }
   const exposures = entry?.exposures ?? []
   const substituted = exposures.find((exposure) => exposure.kind === "egress-substitute")
   if (substituted?.kind === "egress-substitute") {
@@ -100,7 +140,5 @@ export const routeOf = ({ name, entry }: SecretNeed, egress: readonly EgressEntr
       hosts: hosts.filter((host) => egress.some((each) => coversName(each, host))),
     }
   }
-  if (exposures.length === 0 || exposures.some((exposure) => exposure.kind === "env" && exposure.name === name))
-    return { via: "env" }
-  return entry?.env.includes(name) === true ? { via: "env" } : { via: "unserved", kind: exposures[0]?.kind ?? "none" }
+  return hasVariable(need) ? { via: "env" } : { via: "unserved", kind: exposures[0]?.kind ?? "none" }
 }

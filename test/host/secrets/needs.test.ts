@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { sealSecrets } from "../../../src/host/call/sealing/secrets.ts"
 import { bindSecrets } from "../../../src/host/secrets/bind.ts"
-import { grantedBy, routeOf, type SecretNeed, secretNeeds } from "../../../src/host/secrets/needs.ts"
+import { grantedBy, routeOf, type SecretNeed, secretNeeds, waysOf } from "../../../src/host/secrets/needs.ts"
 import { Secret } from "../../../src/host/secrets/secret.ts"
 import type { Vault } from "../../../src/host/secrets/vault.ts"
 import type { SecretEntry } from "../../../src/manifest/types.ts"
@@ -98,7 +98,7 @@ describe("how it reaches the program", () => {
   it.each([
     [undefined, { via: "env" }],
     [entryOf("api-key", { exposures: [{ kind: "env", name: "API_KEY" }] }), { via: "env" }],
-    [entryOf("api-key", { exposures: [{ kind: "file", path: "/x", mode: 0o600 }] }), { via: "unserved", kind: "file" }],
+    [entryOf("api-key", { exposures: [{ kind: "env", name: "OTHER" }] }), { via: "unserved", kind: "env" }],
     [
       substituted("api.test", "a.cdn.test", "other.test"),
       { via: "egress-substitute", hosts: ["api.test", "a.cdn.test"] },
@@ -106,6 +106,39 @@ describe("how it reaches the program", () => {
     [substituted("other.test"), { via: "egress-substitute", hosts: [] }],
   ])("%#: %j", (entry, expected) => {
     expect(routeOf(need(entry), egress)).toMatchObject(expected)
+  })
+
+  const file = { kind: "file", path: "~/.x/key", mode: 0o600 } as const
+  it.each([
+    ["as a file alone", [file], ["~/.x/key"]],
+    ["as both where it says both", [{ kind: "env", name: "API_KEY" } as const, file], ["variable", "~/.x/key"]],
+    ["as the proxy puts it in, and no other way", [...substituted("api.test").exposures, file], ["variable"]],
+    ["by the variable's name alone", [], ["variable"]],
+  ])("%s", (_what, exposures, ways) => {
+    const found = waysOf(need(entryOf("api-key", { exposures })))
+    expect(found.map((way) => way.file?.path ?? "variable")).toEqual(ways)
+  })
+
+  it.each(["/etc/x", "~/", "/workspace/x", "/tmp/x"])("as a file at %s it goes nowhere", (path) => {
+    const bound = {
+      ...need(entryOf("api-key")),
+      value: new Secret("v"),
+      grantedBy: "scope",
+      file: { path, mode: 0o600 },
+    }
+    expect(sealSecrets([bound], egress)).toMatchObject({ ok: false, code: "tool_unavailable" })
+  })
+
+  it("two files at one place are refused, in whatever spelling, and so is one in the way to the other", () => {
+    for (const other of ["/home/tool/.x//key", "~/.x/./key", "~/.x", "~/.x/key/below"]) {
+      const bound = ["~/.x/key", other].map((path) => ({
+        ...need(entryOf("api-key")),
+        value: new Secret("v"),
+        grantedBy: "scope",
+        file: { path, mode: 0o600 },
+      }))
+      expect([other, sealSecrets(bound, egress).ok]).toEqual([other, false])
+    }
   })
 
   it("a value is in no variable that is sealed, and at the proxy only for the hosts that it is meant for", () => {

@@ -2,7 +2,7 @@
  * A sandbox made ready for a call's program, and the job that it is given.
  *
  * Guarantees: sandbox and proxy belong to the scope that is handed in. A backend that cannot enforce the profile ends the
- * call with nothing run. Secrets that are variables are put in here, at the last moment.
+ * call with nothing run. Secrets that are variables or files are put in here, at the last moment.
  * Does not: serve the sandbox's channel, nor start anything.
  */
 import { trustEnvironment } from "../../../egress-proxy/tls/trust.ts"
@@ -77,7 +77,7 @@ export const makeReady = async (
   const { executables } = sealed.profile
   if (executables === undefined) throw new TypeError(`${driver.key} runs a program and was sealed without one`)
   const profile = { ...sealed.profile, executables }
-  const home = await openHome(core.homes, profile)
+  const home = await openHome(core.homes, profile, sealed.sealedSecrets.files)
   if (!home.ok) return home
   const backend = await core.backend()
   const prepared = await backend.prepare({ ...shapeOf(profile), ...waitsOf(core, sealed, command) }, signal)

@@ -87,7 +87,7 @@ const seal = (core: Core, command: HomeCommand, found: Found): Sealed | Extract<
       executables: made.executables,
       view: { read: ["**"], deny: [] },
       write: [],
-      ...homeFor(core.homes, contract, dir, keep),
+      ...homeFor(core.homes, contract, dir, keep, secrets.value.files),
       env: { ...own, ...secrets.value.placeholders, ...tokens.value.env },
       tty: command.terminal !== undefined,
       network,
@@ -143,7 +143,7 @@ const runOnce = async (core: Core, command: HomeCommand, signal: AbortSignal): P
   if ("ran" in sealed) return sealed
   const { profile, argv, secrets, tokens, egress } = sealed
   await using scope = new AsyncDisposableStack()
-  const opened = await openHome(core.homes, profile)
+  const opened = await openHome(core.homes, profile, secrets.files)
   if (!opened.ok) return failed("unsealed", opened.message, opened.hint ?? "run `caisson doctor`")
   const prepared = await (await core.backend()).prepare(shapeOf(profile), signal)
   if (!prepared.ok) return signal.aborted ? cancelled : failed("unsealed", prepared.message, prepared.fix)

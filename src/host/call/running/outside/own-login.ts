@@ -99,7 +99,7 @@ const seal = (core: Core, login: OwnLogin, found: FoundModule): Sealed | NotRun 
       },
       view: { read: ["**"], deny: [] },
       write: [],
-      ...homeFor(core.homes, contract, login.home, keep),
+      ...homeFor(core.homes, contract, login.home, keep, secrets.value.files),
       env: { ...env, ...secrets.value.placeholders, ...tokens.value.env },
       tty: false,
       privatePipes: true,
@@ -160,7 +160,7 @@ const runOnce = async (core: Core, login: OwnLogin, signal: AbortSignal): Promis
   if ("ran" in sealed) return sealed
   const { profile, secrets, tokens, egress } = sealed
   await using scope = new AsyncDisposableStack()
-  const opened = await openHome(core.homes, profile)
+  const opened = await openHome(core.homes, profile, secrets.files)
   if (!opened.ok) return failed("unsealed", opened.message, opened.hint ?? "run `caisson doctor`")
   const prepared = await (await core.backend()).prepare(shapeOf(profile), signal)
   if (!prepared.ok) return signal.aborted ? cancelled : failed("unsealed", prepared.message, prepared.fix)

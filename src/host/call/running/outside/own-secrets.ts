@@ -7,8 +7,7 @@
 import { digestOf } from "../../../../manifest/values/digest.ts"
 import type { LoginOwner } from "../../../login/owner.ts"
 import type { OwnSecrets } from "../../../login/parts.ts"
-import { type BoundSecret, scopeFor } from "../../../secrets/bind.ts"
-import { fieldFor, pickField } from "../../../secrets/fields.ts"
+import { type BoundSecret, boundBy, scopeFor } from "../../../secrets/bind.ts"
 import { grantedBy, secretNeeds } from "../../../secrets/needs.ts"
 import { driverScope } from "../../../secrets/scopes.ts"
 import { sameScope, type VaultAnswer } from "../../../secrets/vault.ts"
@@ -42,9 +41,9 @@ export const ownSecrets = async (
     const found = await core.vault.get(need.slug, scope)
     if (!found.ok) return found
     if (found.value === undefined) continue
-    const picked = pickField(need.slug, found.value, fieldFor(need.entry, need.name))
-    if (!picked.ok) return picked
-    bound.push({ ...need, value: picked.value, grantedBy: by })
+    const ways = boundBy(need, found.value, by)
+    if (!ways.ok) return ways
+    bound.push(...ways.value)
   }
   const named = needs.filter(({ optional }) => optional !== true).map(({ name, slug }) => ({ name, slug }))
   return { ok: true, value: { bound, named, lacks, fingerprint: digestOf(marks) } }
