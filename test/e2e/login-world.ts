@@ -20,6 +20,8 @@ export interface AuthService extends AsyncDisposable {
   readonly given: string[]
   /** the access tokens of now are not taken any more */
   expire(): void
+  /** nobody is given the data, and nobody else is told anything of it; `known`: but who they are */
+  refuse(known: boolean): void
   /** nor are the refresh tokens */
   revoke(): void
   /** Nobody new is let in. */
@@ -33,6 +35,8 @@ export const openAuthService = async (): Promise<AuthService> => {
   let access = ""
   let refresh = ""
   let dead = false
+  let refuses = false
+  let isKnown = true
   const asked: string[] = []
   const given: string[] = []
   const next = (): string => {
@@ -54,6 +58,7 @@ export const openAuthService = async (): Promise<AuthService> => {
       return dead || token === "" ? [400, "invalid_grant"] : [200, next()]
     }
     if (token !== access || token === "" || dead) return [401, "who are you"]
+    if (refuses && (path !== "/whoami" || !isKnown)) return [401, "who are you"]
     return [200, path === "/whoami" ? "alice@auth.test" : "the data"]
   }
   const service: AuthService = {
@@ -61,6 +66,10 @@ export const openAuthService = async (): Promise<AuthService> => {
     asked,
     given,
     expire: () => void (access = "expired"),
+    refuse: (known) => {
+      refuses = true
+      isKnown = known
+    },
     revoke: () => {
       access = "expired"
       dead = true

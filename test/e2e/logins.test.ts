@@ -163,6 +163,32 @@ describe("tokens that expired", () => {
     expect(actions()).toContain("login.refresh_refused")
   })
 
+  it("and are not taken once they were refreshed either sign out, so that there is a way on", async () => {
+    await world.login()
+    world.service.refuse(false)
+    expect(await world.call("signer.get", {})).toMatchObject({
+      ok: false,
+      error: { code: "auth_required", hint: expect.stringContaining("caisson login signer@1") as unknown },
+    })
+    expect(world.service.asked.filter((line) => line.startsWith("/refresh"))).toEqual(["/refresh 200"])
+    expect(await state()).toMatchObject({ state: "unauthed", next: "caisson login signer@1" })
+  })
+
+  it("and are good, but for the call, sign nobody out: what it takes is told", async () => {
+    await world.login()
+    world.service.refuse(true)
+    expect(await world.call("signer.get", {})).toMatchObject({
+      ok: false,
+      error: {
+        code: "upstream_error",
+        message: expect.stringContaining("as its own proof says") as unknown,
+        hint: expect.stringContaining("caisson logout signer@1") as unknown,
+      },
+    })
+    expect(world.service.asked.filter((line) => line.startsWith("/refresh"))).toEqual(["/refresh 200"])
+    expect(await state()).toMatchObject({ state: "authed" })
+  })
+
   it("that cannot be refreshed because of the network sign nobody out", async () => {
     await world.login()
     world.service.expire()

@@ -103,6 +103,19 @@ it("a damaged vault ends the calls that need it, with what to do, and no others"
     error: { code: "internal", message: expect.stringContaining("is damaged") as string },
   })
   expect(await world.call("json.query", { filter: ".", document: 1 })).toMatchObject({ ok: true })
+  const login = await world.host.login("teller", {
+    caller: processCaller("alice"),
+    workspace: world.workspace,
+    person: { answer: async () => "typed" },
+  })
+  expect(login).toMatchObject({
+    ok: false,
+    error: {
+      code: "internal",
+      message: expect.stringContaining("is damaged") as string,
+      hint: expect.any(String) as string,
+    },
+  })
 })
 
 it("a caller keeps secrets of its own user alone", async () => {

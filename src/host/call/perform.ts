@@ -240,7 +240,7 @@ const serveBy = async (
   trail.mark("run", judged.ok ? judged.value : undefined)
   if (!judged.ok) return judged
   const timeIsLeft = performance.now() - began < judged.value.timeout.ms
-  const renewed = await renew(core, judged.value, mayRenew && timeIsLeft)
+  const renewed = await renew(core, judged.value, mayRenew ? (timeIsLeft ? "yes" : "late") : "done")
   trail.mark("renew", renewed.again ? undefined : renewed.judged)
   if (!renewed.again) return { ok: true, value: renewed.judged }
   const { attempt, homes, reached } = judged.value

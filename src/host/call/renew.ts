@@ -56,15 +56,36 @@ const extend = async (
   return as({ ...failure, ...needed, message, details: { ...failure.details, ...needed.details } })
 }
 
-export const renew = async (core: HostCore, judged: Judged, mayRepeat: boolean): Promise<Renewed> => {
+/** `late`: its time is over. `done`: this is the second run, with what was renewed for it. */
+type MayRepeat = "yes" | "late" | "done"
+
+/** Its tokens are newer than those that the call ran with, and the call is not run once more. */
+const notRepeated = (judged: Judged, failure: Failure, may: MayRepeat): Failure => {
+  const { key } = judged.driver
+  const isSafe = isRepeatable(judged)
+  const why = isSafe
+    ? may === "late"
+      ? "the call was not repeated, since its time was over"
+      : "the call had been repeated already"
+    : "the call was not repeated, since it may have changed something elsewhere"
+  return {
+    ...failure,
+    code: "upstream_error",
+    message: `the login of ${key} had expired and was refreshed; ${why}`,
+    hint: isSafe ? "run the call again" : "look at what it did, then run it again",
+    retryable: isSafe,
+  }
+}
+
+export const renew = async (core: HostCore, judged: Judged, may: MayRepeat): Promise<Renewed> => {
   const { expiry: sign, lacks } = signOf(judged)
   const { verdict, driver, freshness, signal } = judged
   if (!verdict.ok && lacks !== undefined && !signal.aborted)
-    return await extend(core, judged, verdict, lacks, mayRepeat)
+    return await extend(core, judged, verdict, lacks, may === "yes")
   const as = (failure: Failure): Renewed => ({ again: false, judged: { ...judged, verdict: failure } })
   if (sign === undefined || verdict.ok || freshness === undefined || signal.aborted) return { again: false, judged }
   const owner = ownerOf(core, judged, driver)
-  const after = await core.logins.expired(owner, { sign, freshness })
+  const after = await core.logins.expired(owner, { sign, freshness, again: may === "done" })
   switch (after.end) {
     case "unclear":
       return { again: false, judged }
@@ -78,16 +99,16 @@ export const renew = async (core: HostCore, judged: Judged, mayRepeat: boolean):
       })
     case "gone":
       return as({ ...verdict, ...signInNeeded(judged, { ...(await core.logins.status(owner)), state: "expired" }) })
-    case "refreshed":
-      if (mayRepeat && isRepeatable(judged)) return { again: true }
+    case "proven":
       return as({
         ...verdict,
-        code: mayRepeat ? "upstream_error" : "auth_required",
-        message: mayRepeat
-          ? `the login of ${driver.key} had expired and was refreshed; the call was not repeated, since it may have changed something elsewhere`
-          : `${driver.key} still finds no login after it was refreshed`,
-        hint: mayRepeat ? "look at what it did, then run it again" : `run \`caisson login ${driver.key}\``,
+        code: "upstream_error",
+        message: `${driver.key} refuses the call although its login was refreshed for it and is good, as its own proof says`,
+        hint: `ask whoever runs the service whether this account may do it; for another one run \`caisson logout ${driver.key}\`, then \`caisson login ${driver.key}\``,
         retryable: false,
       })
+    case "refreshed":
+      if (may === "yes" && isRepeatable(judged)) return { again: true }
+      return as(notRepeated(judged, verdict, may))
   }
 }

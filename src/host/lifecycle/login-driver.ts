@@ -72,6 +72,12 @@ const told = ({ state, facts, openSetup, why }: LoginStatus) => ({
 const failureOf = (key: string, outcome: Extract<LoginOutcome, { ok: false }>): Failure => {
   const { status } = outcome
   const details = { driver: key, state: status.state }
+  if (outcome.at === "vault")
+    return {
+      ...outcome.failure,
+      message: `${key}: ${outcome.failure.message}`,
+      details: { ...outcome.failure.details, ...details },
+    }
   if (!("end" in outcome))
     return {
       ok: false,

@@ -8,11 +8,20 @@
 import type { Failure } from "../failure.ts"
 import type { LoginState } from "../login-state.ts"
 import type { LoginRecord } from "../store/store.ts"
-import { type AfterExpiry, afterExpiry, type ExpirySign } from "./expiry.ts"
+import { type AfterExpiry, afterExpiry, type FoundExpired } from "./expiry.ts"
 import type { LoginProgress, Person } from "../person.ts"
 import { loginLimits } from "./limits.ts"
 import type { LoginOwner } from "./owner.ts"
-import { flowOf, isByKeys, keptScope, type LoginParts, openDesk, type OwnDesk, type OwnSecrets } from "./parts.ts"
+import {
+  flowOf,
+  isByKeys,
+  keptScope,
+  type LoginParts,
+  openDesk,
+  type OwnDesk,
+  type OwnSecrets,
+  VaultShut,
+} from "./parts.ts"
 import { timesOf } from "./oauth/tokens.ts"
 import { prove } from "./proof.ts"
 import { createRefreshes } from "./refresh.ts"
@@ -52,6 +61,8 @@ export type LoginOutcome =
       readonly fix?: string
       readonly status: LoginStatus
     }
+  /** nothing was begun, or it was ended: no login would help */
+  | { readonly ok: false; readonly at: "vault"; readonly failure: Failure; readonly status: LoginStatus }
   | {
       readonly ok: false
       readonly at: "setup"
@@ -71,8 +82,8 @@ export interface Logins {
   isByKeys(owner: LoginOwner): Promise<boolean>
   /** As `status`, for a call: waits for a login that is under way where it may, and refreshes what is due. */
   ready(owner: LoginOwner, options: { readonly waits: boolean; readonly signal: AbortSignal }): Promise<LoginStatus>
-  /** What a call found of its login; `freshness` is that of the tokens which it ran with. */
-  expired(owner: LoginOwner, found: { readonly sign: ExpirySign; readonly freshness: number }): Promise<AfterExpiry>
+  /** What a call found of its login. */
+  expired(owner: LoginOwner, found: FoundExpired): Promise<AfterExpiry>
   /** A call was told that its login does not reach so far. */
   lacking(owner: LoginOwner, lack: Lack): Promise<AfterLack>
   login(owner: LoginOwner, options: LoginOptions): Promise<LoginOutcome>
@@ -152,7 +163,7 @@ export const createLogins = (parts: LoginParts): Logins => {
     await using desks = new AsyncDisposableStack()
     const open = async (facts: Seen["facts"]): Promise<OwnDesk> => {
       const found = await parts.secretsOf(owner)
-      if (!found.ok) throw new Error(found.message)
+      if (!found.ok) throw new VaultShut(found)
       const isExpired = found.value.fingerprint === facts.expiredSecrets
       const secrets = isExpired ? { ...found.value, lacks: found.value.named } : found.value
       return desks.use(
@@ -235,15 +246,21 @@ export const createLogins = (parts: LoginParts): Logins => {
       // One that could not be made may not have been needed: the call finds out.
       return await statusOf(parts, owner, await ledger.see(owner))
     },
-    expired: (owner: LoginOwner, found: { readonly sign: ExpirySign; readonly freshness: number }) =>
-      afterExpiry(parts, refreshes, owner, found),
+    expired: (owner: LoginOwner, found: FoundExpired) => afterExpiry(parts, refreshes, owner, found),
     lacking: (owner: LoginOwner, lack: Lack) => afterLack(parts, owner, lack),
     login: async (owner: LoginOwner, options: LoginOptions) => {
       const waitMs = options.waits ? loginLimits.turnMs.value : loginLimits.briefTurnMs.value
       const onWait = (): void => options.tell?.({ at: "waiting", for: "turn" })
       using turn = await ledger.turn(owner, { waitMs, signal: options.signal, onWait })
-      if (turn !== undefined) return await inTurn(owner, options)
-      const status = await statusOf(parts, owner, await ledger.see(owner))
+      const now = async (): Promise<LoginStatus> => statusOf(parts, owner, await ledger.see(owner))
+      if (turn !== undefined)
+        try {
+          return await inTurn(owner, options)
+        } catch (error) {
+          if (!(error instanceof VaultShut)) throw error
+          return { ok: false as const, at: "vault" as const, failure: error.failure, status: await now() }
+        }
+      const status = await now()
       return { ok: false as const, at: "turn" as const, message: "another login or refresh of it is under way", status }
     },
     logout: async (owner: LoginOwner, { signal }: Pick<LoginOptions, "signal">) => {

@@ -2,6 +2,7 @@
 import type { Dialled, HostedDial } from "../../egress-proxy/serve/hosted.ts"
 import type { HttpProbe } from "../../manifest/types.ts"
 import type { BoundSecret } from "../secrets/bind.ts"
+import type { Failure } from "../failure.ts"
 import { capturedEnd } from "../secrets/captured-tokens.ts"
 import { timesOf } from "./oauth/tokens.ts"
 import type { Vault, VaultAnswer } from "../secrets/vault.ts"
@@ -23,6 +24,15 @@ export interface OwnSecrets {
   readonly lacks: LoginDesk["lacks"]
   /** names and times of those that are there; another one once any of them is set anew */
   readonly fingerprint: string
+}
+
+/** Thrown where a desk cannot be opened, and told by whoever began: its secrets cannot be read. */
+export class VaultShut extends Error {
+  readonly failure: Failure
+  constructor(failure: Failure) {
+    super(failure.message)
+    this.failure = failure
+  }
 }
 
 /** A driver's declared hosts, for the host's own requests. */

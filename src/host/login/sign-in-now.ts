@@ -8,7 +8,7 @@ import type { LoginEnd, LoginFlow } from "./flow.ts"
 import type { Person } from "../person.ts"
 import { loginLimits } from "./limits.ts"
 import type { LoginOwner } from "./owner.ts"
-import { capturedTimes, type LoginParts, type OwnDesk } from "./parts.ts"
+import { capturedTimes, type LoginParts, type OwnDesk, VaultShut } from "./parts.ts"
 import { type Proven, prove } from "./proof.ts"
 import type { Seen } from "./standing.ts"
 import type { LoginEvent } from "./states.ts"
@@ -101,7 +101,10 @@ export const signInNow = async (
   try {
     outcome = (await already(desk)) ?? (await throughFlow(parts, owner, flow, desk, reopened))
   } catch (error) {
-    outcome = failed(`the login itself failed (${error instanceof Error ? error.name : "unknown"})`)
+    outcome =
+      error instanceof VaultShut
+        ? failed(error.message, error.failure.hint)
+        : failed(`the login itself failed (${error instanceof Error ? error.name : "unknown"})`)
   }
   if ("ok" in outcome) {
     const stopped = desk.signal.aborted && outcome.why === "failed"

@@ -31,16 +31,16 @@ const judgedBy = (outcome: Failure, more: object = {}): Judged =>
 
 describe("a call that changes something elsewhere, whose login was refreshed", () => {
   it("is run again where the service refused the request itself", async () => {
-    expect(await renew(refreshed, judgedBy(refused({ undone: true })), true)).toEqual({ again: true })
+    expect(await renew(refreshed, judgedBy(refused({ undone: true })), "yes")).toEqual({ again: true })
   })
   it("is not where the login was refused only after it may have been done", async () => {
-    expect(await renew(refreshed, judgedBy(refused({})), true)).toMatchObject({
+    expect(await renew(refreshed, judgedBy(refused({})), "yes")).toMatchObject({
       again: false,
       judged: { verdict: { code: "upstream_error", retryable: false } },
     })
   })
   it("is where a second run does no harm", async () => {
     const tool = toolOf({ mutates: scopes("external:orders"), idempotent: true })
-    expect(await renew(refreshed, judgedBy(refused({}), { tool }), true)).toEqual({ again: true })
+    expect(await renew(refreshed, judgedBy(refused({}), { tool }), "yes")).toEqual({ again: true })
   })
 })
