@@ -305,6 +305,7 @@ export const installLimits = Object.freeze({
   packages: limit("one request", 64, "tool_unavailable"),
   inUseMs: limit("a frozen layer", 3600 * 1000, "since it was used or made last: it is not pruned before"),
   stallMs: limit("a download", 30_000, "silence: it is asked for again from where it stands, then install_failed"),
+  downloadMs: limit("a download", 1_800_000, "all attempts together: install_failed; what came is kept for the next"),
   downloadBytes: limit("a download", 1024 * MiB, "install_failed"),
   downloadAttempts: limit("a download", 5, "so many that bring nothing new: install_failed"),
   redirects: limit("a download", 5, "install_failed"),

@@ -80,6 +80,16 @@ it("a download that breaks off goes on from where it was, and is checked as a wh
 
 it.each<[string, (server: DownloadServer) => void, RegExp]>([
   [
+    "sends a byte now and then, and is never silent for long",
+    (server) =>
+      server.answer("/x", (request, response) => {
+        response.writeHead(200, { "content-length": 1_000_000 })
+        const drip = setInterval(() => response.write("x"), 20)
+        request.socket.once("close", () => clearInterval(drip))
+      }),
+    /took longer than 1000 ms/,
+  ],
+  [
     "falls silent",
     (server) => void server.serve("/x", { bytes: Buffer.alloc(10), stallAfter: 0 }),
     /was silent for 300 ms/,
@@ -109,7 +119,11 @@ it.each<[string, (server: DownloadServer) => void, RegExp]>([
 ])("a server that %s ends in install_failed, with nothing left", async (_, prepare, message) => {
   await using made = await openMethodsWorld({
     // Others wait for an answer as long as it takes.
-    install: message.source.includes("silent") ? "stall_ms: 300" : "",
+    install: message.source.includes("silent")
+      ? "stall_ms: 300"
+      : message.source.includes("longer")
+        ? "download_ms: 1000"
+        : "",
     drivers: (server) => [{ id: "tool", install: `[${method(server, "/x", WRONG)}]` }],
   })
   prepare(made.server)

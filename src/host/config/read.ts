@@ -87,6 +87,7 @@ interface Settings {
     readonly without_hash?: OperatorConfig["install"]["withoutHash"]
     readonly prefer?: OperatorConfig["install"]["prefer"]
     readonly stall_ms?: number
+    readonly download_ms?: number
     readonly disk_mb?: number
     readonly wall_ms?: number
   }
@@ -196,6 +197,7 @@ const installOf = (
     withoutHash: written.without_hash ?? install.withoutHash,
     prefer: written.prefer ?? install.prefer,
     stallMs: written.stall_ms ?? install.stallMs,
+    downloadMs: written.download_ms ?? install.downloadMs,
     diskBytes: disk === undefined ? install.diskBytes : disk * MiB,
     wallMs: wallMs ?? install.wallMs,
   })

@@ -98,6 +98,8 @@ export interface OperatorConfig {
     readonly prefer: "system" | "layer"
     /** how long a download may be silent */
     readonly stallMs: number
+    /** how long it may take in all */
+    readonly downloadMs: number
     /** what one build may write, and how long it may take */
     readonly diskBytes: number
     readonly wallMs: number
@@ -170,6 +172,7 @@ export const defaultConfig: OperatorConfig = Object.freeze({
     withoutHash: "refuse",
     prefer: "system",
     stallMs: installLimits.stallMs.value,
+    downloadMs: installLimits.downloadMs.value,
     diskBytes: installLimits.diskBytes.value,
     wallMs: installLimits.wallMs.value,
   }),

@@ -3,8 +3,8 @@
  *
  * Guarantees: what came is kept when it breaks off, and only what is missing is asked for again (Range with If-Range), in
  * this process or the next; the digest is taken over the whole file as it lies on the disk at the end. Redirects lead to
- * https and to hosts that may be reached, a few times. Size, silence, redirects and attempts without progress are
- * bounded. A file whose digest is not the wanted one is removed, and ends the installation.
+ * https and to hosts that may be reached, a few times. Size, silence, time, redirects and attempts without progress
+ * are bounded, so that a server which sends a byte now and then holds nobody up. A file whose digest is not the wanted one is removed, and ends the installation.
  * Assumes: the caller holds the lock for this folder; the folder is this user's alone.
  */
 import { createHash } from "node:crypto"
@@ -27,6 +27,8 @@ interface Transfer {
   readonly folder: string
   readonly most: number
   readonly stallMs: number
+  /** for all attempts together */
+  readonly wholeMs: number
   /** for people */
   readonly what: string
 }
@@ -191,17 +193,23 @@ export const fetchWhole = async (
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const path = join(folder, "part")
   await using file = await open(path, FLAGS, 0o600)
+  const late = AbortSignal.timeout(transfer.wholeMs)
+  const either = { ...options, signal: AbortSignal.any([signal, late]) }
   let idle = 0
   for (;;) {
     const before = statSync(path).size
-    const ended = await attempt(transfer, file, ask, options)
+    const ended = await attempt(transfer, file, ask, either)
     if (ended === undefined) break
     if (signal.aborted) return cancelled
+    if (late.aborted)
+      return failed(`${what} could not be fetched: it took longer than ${transfer.wholeMs} ms`, hint, {
+        reason: "too-slow",
+      })
     const { again, ...failure } = ended
     idle = statSync(path).size > before ? 0 : idle + 1
     if (again !== true || idle >= installLimits.downloadAttempts.value)
       return { ...failure, code: "install_failed", message: `${what} could not be fetched: ${failure.message}` }
-    await pause(RETRY_MS * 2 ** idle, undefined, { signal }).catch(() => undefined)
+    await pause(RETRY_MS * 2 ** idle, undefined, { signal: either.signal }).catch(() => undefined)
   }
   const { size } = await file.stat()
   const sha256 = await digestOf(file, size, signal)

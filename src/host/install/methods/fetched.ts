@@ -51,6 +51,7 @@ export const fetchIt = async (
       folder: partsOf(data, key),
       most,
       stallMs: config.install.stallMs,
+      wholeMs: config.install.downloadMs,
       what,
     },
     ask,
