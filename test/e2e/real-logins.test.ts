@@ -1,126 +1,13 @@
 /** Programs and a browser as people have them, signed in to real providers on loopback: login, proof, call, logout. */
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { createServer, type Server } from "node:https"
-import type { IncomingMessage, ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
 import { join } from "node:path"
-import { once } from "node:events"
-import { text } from "node:stream/consumers"
 import { expect, it } from "vitest"
-import { createCallAuthority } from "../../src/egress-proxy/tls/authority.ts"
-import { createHost, processCaller } from "../../src/host/index.ts"
-import type { Host } from "../../src/host/types.ts"
-import type { PageToOpen, Person } from "../../src/host/person.ts"
+import type { PageToOpen } from "../../src/host/person.ts"
 import { ensureChromium, openChromium, signInAt } from "../support/chromium.ts"
 import { describeNeeding } from "../support/needing.ts"
-import { removeFolder } from "../support/remove-folder.ts"
 import { startOidc } from "../support/servers/oidc.ts"
 import { ensurePrograms } from "../support/servers/packages.ts"
-import { openFolder } from "./host-world.ts"
-
-const caller = processCaller("alice")
-
-interface Place extends AsyncDisposable {
-  readonly host: Host
-  readonly data: string
-  readonly workspace: string
-  call(tool: string): Promise<unknown>
-  login(driver: string, person: Person): ReturnType<Host["login"]>
-  logout(driver: string): ReturnType<Host["logout"]>
-  /** every file below the data folder, as one text */
-  kept(): string
-}
-
-/** What is being removed just then is as good as gone. */
-const ifThere = <T>(read: () => T, gone: T): T => {
-  try {
-    return read()
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return gone
-    throw error
-  }
-}
-const everything = (folder: string): string =>
-  ifThere(() => readdirSync(folder, { withFileTypes: true }), [])
-    .map((entry) => {
-      const path = join(entry.parentPath, entry.name)
-      if (entry.isDirectory()) return everything(path)
-      return entry.isFile() ? ifThere(() => readFileSync(path, "latin1"), "") : ""
-    })
-    .join("\n")
-
-const openPlace = async (config: string, files: Readonly<Record<string, string>>): Promise<Place> => {
-  const folder = openFolder()
-  const [data, workspace, manifests] = [join(folder, "data"), join(folder, "work"), join(folder, "m")]
-  mkdirSync(workspace)
-  for (const [path, content] of Object.entries(files)) {
-    mkdirSync(join(manifests, path, ".."), { recursive: true })
-    writeFileSync(join(manifests, path), content)
-    if (content.startsWith("#!")) chmodSync(join(manifests, path), 0o755)
-  }
-  const file = join(folder, "caisson.yaml")
-  writeFileSync(file, config, { mode: 0o600 })
-  const host = await createHost({ data, manifests: [manifests], config: file })
-  return {
-    host,
-    data,
-    workspace,
-    call: (tool) => host.call({ tool, input: {}, workspace }, { caller, approved: true }),
-    login: (driver, person) => host.login(driver, { caller, workspace, person }),
-    logout: (driver) => host.logout(driver, { caller, workspace }),
-    kept: () => (existsSync(data) ? everything(data) : ""),
-    async [Symbol.asyncDispose]() {
-      await host.close()
-      removeFolder(folder)
-    },
-  }
-}
-
-interface Service extends AsyncDisposable {
-  readonly port: number
-  readonly caPem: string
-  readonly seen: string[]
-}
-type Answer = (request: IncomingMessage, body: string) => readonly [number, object]
-
-/** HTTPS under any name, with a test authority's certificates. */
-const startService = async (names: readonly string[], answer: Answer): Promise<Service> => {
-  const authority = createCallAuthority()
-  const { createSecureContext } = await import("node:tls")
-  const seen: string[] = []
-  const server: Server = createServer(
-    {
-      ...authority.leafFor(names[0] ?? ""),
-      SNICallback: (name, done) => done(null, createSecureContext(authority.leafFor(name))),
-    },
-    (request: IncomingMessage, response: ServerResponse) => {
-      void text(request).then((body) => {
-        const [status, value] = answer(request, body)
-        seen.push(`${request.method} ${request.headers.host}${request.url?.split("?")[0]} ${status}`)
-        response.writeHead(status, { "content-type": "application/json; charset=utf-8" }).end(JSON.stringify(value))
-      })
-    },
-  )
-  server.listen(0, "127.0.0.1")
-  await once(server, "listening")
-  return {
-    port: (server.address() as AddressInfo).port,
-    caPem: authority.caPem,
-    seen,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      server.close()
-      await once(server, "close")
-      authority.dispose()
-    },
-  }
-}
-
-/** A program of the system's that trusts the test's authority. */
-const trusting = (program: string): string =>
-  `#!/bin/sh\n[ "$1" = --version ] && echo trusting 1.0.0 && exit\nSSL_CERT_FILE="\${0%/*}/ca.pem" exec ${program} "$@"\n`
-const toolNamed = (id: string): string =>
-  `---\nname: ${id}\nid: ${id}\nversion: 1.0.0\ndescription: d\ninputs: { type: object }\noutputs: { type: string }\n---\n`
+import { ensureVerdaccio, startVerdaccio } from "../support/servers/verdaccio.ts"
+import { openPlace, startService, toolNamed, trusting, typing } from "./real-logins-world.ts"
 
 describeNeeding("a browser", ensureChromium(), () => {
   it("the host's own login with PKCE comes back from Debian's Chromium, and serves calls until the logout", async () => {
@@ -219,5 +106,86 @@ implements:
     expect(await place.logout("hub")).toMatchObject({ ok: true })
     expect(await place.call("hub.who")).toMatchObject({ ok: false, error: { code: "auth_required" } })
     expect(place.kept()).not.toContain("gho_of_alice")
+  })
+})
+
+describeNeeding("npm and a registry", ensureVerdaccio(), () => {
+  it("signs in with a name and a password at a terminal, is proven by its own whoami, and reads what others may not", async () => {
+    await using registry = await startVerdaccio()
+    const at = `http://127.0.0.1:${registry.port}`
+    await using place = await openPlace(`egress: { services: { "registry.test": "127.0.0.1:${registry.port}" } }\n`, {
+      "pack/pack.sh": `#!/bin/sh\n[ "$1" = --version ] && echo packing 1.0.0 && exit\nexec npm --registry=http://registry.test/ --no-update-notifier --no-fund --no-audit "$@"\n`,
+      "pack/tools/who/TOOL.md": toolNamed("pack.who"),
+      "pack/tools/see/TOOL.md": toolNamed("pack.see"),
+      "pack/DRIVER.md": `---
+name: Pack
+id: pack
+description: npm, and a registry.
+version: 1.0.0
+kind: cli
+bin: ./pack.sh
+install: [{ method: vendored, path: ./pack.sh }]
+version_check: { cmd: ./pack.sh --version, parse: 'packing (\\d+\\.\\d+\\.\\d+)', range: ^1.0.0 }
+auth:
+  state: { paths: ["~/.npmrc"] }
+  login:
+    cmd: ./pack.sh login --auth-type=legacy
+    interactive: true
+    completes_when: { cmd: ./pack.sh whoami }
+sandbox:
+  network: { egress: ["registry.test:80"], ingress: [] }
+  fs: { read: [], write: ["~/.npmrc"], deny: [] }
+  exec: { allow: true, spawn: [npm, node] }
+  env: { pass: [], set: {} }
+output: { default_format: text }
+implements:
+  - { tool: ./tools/who/TOOL.md, version: ^1.0.0, metadata: { cli: { argv: ["whoami"] } } }
+  - { tool: ./tools/see/TOOL.md, version: ^1.0.0, metadata: { cli: { argv: ["view", "@locked/thing", "version"] } } }
+---
+`,
+    })
+    const tarball = Buffer.from("not looked at").toString("base64")
+    expect(await place.call("pack.who")).toMatchObject({ ok: false, error: { code: "auth_required" } })
+    const report = await place.login(
+      "pack",
+      typing([
+        ["Username:", "alice"],
+        ["Password:", "a-password-of-hers-5b1f"],
+        ["Email", "alice@registry.test"],
+      ]),
+    )
+    expect(report).toMatchObject({ ok: true, state: "authed", account: "alice" })
+    expect(await place.call("pack.who")).toMatchObject({ ok: true, value: "alice\n" })
+
+    // Somebody else publishes what only those may see who are signed in.
+    const other = await fetch(`${at}/-/user/org.couchdb.user:bob`, {
+      method: "PUT",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        _id: "org.couchdb.user:bob",
+        name: "bob",
+        password: "his-own-77",
+        type: "user",
+        roles: [],
+      }),
+    })
+    const { token } = (await other.json()) as { token: string }
+    const name = "@locked/thing"
+    const published = await fetch(`${at}/${name.replace("/", "%2f")}`, {
+      method: "PUT",
+      headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
+      body: JSON.stringify({
+        _id: name,
+        name,
+        "dist-tags": { latest: "1.0.0" },
+        versions: { "1.0.0": { name, version: "1.0.0", dist: { tarball: `${at}/${name}/-/thing-1.0.0.tgz` } } },
+        _attachments: { "thing-1.0.0.tgz": { content_type: "application/octet-stream", data: tarball, length: 13 } },
+      }),
+    })
+    expect(published.status).toBe(201)
+    expect(await place.call("pack.see")).toMatchObject({ ok: true, value: "1.0.0\n" })
+    expect(place.kept()).not.toMatch(/a-password-of-hers|_authToken/)
+    expect(await place.logout("pack")).toMatchObject({ ok: true })
+    expect(await place.call("pack.who")).toMatchObject({ ok: false, error: { code: "auth_required" } })
   })
 })

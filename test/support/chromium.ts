@@ -5,16 +5,21 @@ import { ensurePrograms } from "./servers/packages.ts"
 /** Why there is none, or undefined. */
 export const ensureChromium = (): string | undefined => ensurePrograms({ chromium: "chromium" })
 
-/** `mapped`: names that mean a port of this machine. */
-export const openChromium = (mapped: Readonly<Record<string, number>>): Promise<Browser> =>
+/** `mapped`: names that mean a port of this machine, without TLS and with; whose certificates it is does not matter. */
+export const openChromium = (
+  mapped: Readonly<Record<string, number>>,
+  tls: Readonly<Record<string, number | undefined>> = {},
+): Promise<Browser> =>
   chromium.launch({
     executablePath: "/usr/bin/chromium",
     args: [
       "--no-sandbox",
       "--disable-dev-shm-usage",
-      `--host-resolver-rules=${Object.entries(mapped)
-        .map(([name, port]) => `MAP ${name}:80 127.0.0.1:${port}`)
-        .join(", ")}`,
+      "--ignore-certificate-errors",
+      `--host-resolver-rules=${[
+        ...Object.entries(mapped).map(([name, port]) => `MAP ${name}:80 127.0.0.1:${port}`),
+        ...Object.entries(tls).map(([name, port]) => `MAP ${name}:443 127.0.0.1:${port}`),
+      ].join(", ")}`,
     ],
   })
 
