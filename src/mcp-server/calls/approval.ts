@@ -7,7 +7,7 @@
  */
 import { type InputRequest, inputRequired } from "@modelcontextprotocol/server"
 import type { Envelope, HeldApprovalDetail } from "../../host/types.ts"
-import { mcpLimits } from "../limits.ts"
+import { changesText } from "./changes.ts"
 
 export const heldIn = (envelope: Envelope): string | undefined => {
   if (envelope.ok || envelope.error.code !== "approval_required") return undefined
@@ -15,19 +15,10 @@ export const heldIn = (envelope: Envelope): string | undefined => {
   return typeof approval?.id === "string" ? approval.id : undefined
 }
 
-const shown = ({ tool, workspace, content, effects }: HeldApprovalDetail): string => {
-  const changes = content.map(({ kind, path, diff, note }) =>
-    [`${kind} ${path}`, diff, note].filter(Boolean).join("\n"),
-  )
-  const text = changes.join("\n")
-  const cut = text.length <= mcpLimits.changeChars.value ? text : `${text.slice(0, mcpLimits.changeChars.value)}\n…`
-  return `${tool} changed ${effects.length} path${effects.length === 1 ? "" : "s"} of ${workspace}. Keep these changes?\n\n${cut}`
-}
-
 export const KEEP = "keep"
 export const keepQuestion = (held: HeldApprovalDetail): InputRequest =>
   inputRequired.elicit({
-    message: shown(held),
+    message: changesText(held),
     requestedSchema: {
       type: "object",
       properties: { keep: { type: "boolean", title: "Keep these changes", default: false } },

@@ -16,6 +16,27 @@ describe("TOOL.md", () => {
     for (const each of ["order-cancel", "order.cancel@2"]) expect(told(each)).toEqual([])
   })
 
+  it.each([
+    ["status", "status: 7"],
+    ["deprecation", 'deprecation: "2026-01-01"'],
+    ["deprecation.removed", "deprecation: { removed: 20260101 }"],
+    ["deprecation.removal", "deprecation: { removal: 2026-01-01 }"],
+    ["errors", "errors: busy"],
+    ["errors", "errors: [busy]"],
+    ["retry_on_status", "retry_on_status: 503"],
+    ["retry_on_status", 'retry_on_status: ["503"]'],
+    ["rate", "rate: 60"],
+    ["rate.per_day", "rate: { per_minute: 60, per_day: 100 }"],
+    ["data_classification", "data_classification: [restricted]"],
+    ["permission_class", "permission_class: 7"],
+    ["audit_fields", "audit_fields: name"],
+    ["compensation", "compensation: order-cancel"],
+    ["spelling", "spelling: cobol"],
+  ])("refuses what of its operation is not of its form, instead of passing over it: %s", (field, text) => {
+    const told = errors(load("TOOL.md", toolFront(`metadata: { operation: { ${text} } }`)))
+    expect(told).toEqual([`operation @ metadata.operation.${field}`])
+  })
+
   it("has the defaults of AIP-14", () => {
     const tool = asTool(load("TOOL.md", toolFront(), "strict"))
     expect(tool).toMatchObject({

@@ -182,6 +182,51 @@ describe("AML", () => {
     })
   })
 
+  test.each([
+    ["timeout_ms", "timeout_ms: 8000", 'timeout_ms: "8000"'],
+    ["retry_policy", "retry_policy: { max_attempts: 2, on_status: [503] }", "retry_policy: none"],
+    ["retry_policy.max_attempts", "max_attempts: 2", 'max_attempts: "1"'],
+    ["retry_policy.on_status", "on_status: [503]", "on_status: 503"],
+    ["retry_policy.on_status", "on_status: [503]", 'on_status: ["503"]'],
+  ] as const)("refuses transport.%s that is not of its form, instead of passing over it", (path, from, to) => {
+    const text = aml("order-lookup")
+    expect(text).toContain(from)
+    put("x.tool.md", text.replace(from, to))
+    const { said, tools } = load()
+    expect(tools).toEqual([])
+    expect(said).toContainEqual(
+      expect.objectContaining({ severity: "error", rule: "aml-form", path: `transport.${path}` }),
+    )
+  })
+  test.each([
+    ["error_codes", /error_codes:[^]*?\n(?=transport)/, "error_codes: [404]\n"],
+    ["use_guidance", /use_guidance:[^]*?\n---/, "use_guidance: always\n---"],
+    ["use_guidance.use_when", /use_when:.*\n/, "use_when: { a: b }\n"],
+  ] as const)("refuses %s that is not of its form", (path, from, to) => {
+    const text = aml("order-lookup")
+    expect(text.replace(from, to)).not.toBe(text)
+    put("x.tool.md", text.replace(from, to))
+    expect(load().said).toContainEqual(expect.objectContaining({ severity: "error", rule: "aml-form", path }))
+  })
+
+  test.each(["rest-api", "mcp", "lambda"])("a person is asked whatever transport says how: %s", (type) => {
+    const of = {
+      "rest-api": "base_url: https://desk.test, endpoint: POST /ask",
+      mcp: 'url: "https://desk.test/mcp", tool_name: ask, protocol_version: "2025-11-25"',
+      lambda: "provider: aws, function_id: ask, invocation_type: Event",
+    }[type]
+    const transport = `transport: { type: ${type}, ${of ?? ""}, credentials: { scheme: none } }\nuse_guidance`
+    put("x.tool.md", aml("refund-approve").replace("use_guidance", transport))
+    const { drivers, tools, said } = load({ mode: "strict" })
+    expect(errors(said)).toEqual([])
+    expect(said.map(({ rule }) => rule)).toContain("aml-human-transport")
+    expect(tools[0]).toMatchObject({ requires: { network: [] }, timeoutMs: 600_000 })
+    expect(drivers[0]).toMatchObject({
+      body: { kind: "builtin" },
+      implements: [{ builtin: { hostId: "caisson.human" } }],
+    })
+  })
+
   test.each(["invoice-render", "order-event", "stock-query"])("%s is listed as unavailable with the reason", (name) => {
     put("x.tool.md", aml(name))
     const { drivers } = load()
@@ -214,6 +259,24 @@ describe("ARuntime", () => {
     ["compensation", 3, "aruntime-form"],
     ["errors", 3, "aruntime-form"],
     ["authenticationRef", 3, "aruntime-form"],
+    ["egressPolicy", { default: "deny", allow: ["*.example.com"], deny: ["admin.example.com"] }, "aruntime-form"],
+    ["egressPolicy", { allow: "api.example.com" }, "aruntime-form"],
+    ["rateLimits", { perMinute: 60, perDay: 100 }, "aruntime-form"],
+    ["rateLimits", [{ perMinute: 60 }, { perMinute: 1 }], "aruntime-form"],
+    ["concurrency", { max: 4, perUser: 1 }, "aruntime-form"],
+    ["retryPolicy", "never", "aruntime-form"],
+    ["retryPolicy", { maxAttempts: "1" }, "aruntime-form"],
+    ["retryPolicy", { maxAttempts: 3, backoff: "linear" }, "aruntime-form"],
+    ["retryPolicy", { maxAttempts: 3, retryOn: "conflict" }, "aruntime-form"],
+    ["auditFields", "name", "aruntime-form"],
+    ["auditFields", [{ path: "name" }], "aruntime-form"],
+    ["dataClassification", ["restricted"], "aruntime-form"],
+    ["permissionClass", { class: "write" }, "aruntime-form"],
+    ["deprecation", "2026-01-01", "aruntime-form"],
+    ["deprecation", { removal: 20260101 }, "aruntime-form"],
+    ["deprecation", { affectedPolicies: "all" }, "aruntime-form"],
+    ["idempotency", 7, "aruntime-form"],
+    ["description", 7, "aruntime-form"],
     ["sideEffectClass", "harmless", "aruntime-class"],
     ["timeoutSeconds", -1, "aruntime-timeout"],
     ["deprecation", { removal: "soon" }, "operation"],
@@ -229,9 +292,24 @@ describe("ARuntime", () => {
     expect(found?.line).toBeGreaterThanOrEqual(line)
   })
 
-  test("what triggers an approval cannot be told here, so that every call is asked about", () => {
-    put("x.tool.json", JSON.stringify({ ...aruntime("note-read"), approvalTriggers: ["amount > 100"] }))
-    expect(onlyTool().approval).toEqual({ class: "always" })
+  test.each([[["amount > 100"]], ["amount > 100"], [{ amount: { over: 100 } }], [true]])(
+    "what triggers an approval cannot be told here, so that every call is asked about: %j",
+    (approvalTriggers) => {
+      put("x.tool.json", JSON.stringify({ ...aruntime("note-read"), approvalTriggers }))
+      expect(onlyTool().approval).toEqual({ class: "always" })
+    },
+  )
+  test.each([[[]], [null], ["none"], [false]])("where nothing triggers one, its class says: %j", (approvalTriggers) => {
+    put("x.tool.json", JSON.stringify({ ...aruntime("note-read"), approvalTriggers }))
+    expect(onlyTool().approval).toEqual({ class: "auto" })
+  })
+  test("errors that are tried again are those that it names, listed or not", () => {
+    const retryPolicy = { maxAttempts: 3, retryOn: ["dependency.unavailable"] }
+    put("x.tool.json", JSON.stringify({ ...aruntime("note-read"), retryPolicy, errors: ["conflict"] }))
+    expect(onlyTool().operation?.errors).toEqual([
+      { code: "conflict", retryable: false },
+      { code: "dependency.unavailable", retryable: true },
+    ])
   })
 
   test("carries limits, dates, data class and compensation into the contract", () => {

@@ -58,9 +58,16 @@ const errorsOf = (front: JsonObject): readonly JsonObject[] =>
     return { ...status, ...(meaning === undefined ? {} : { meaning }), ...(action === undefined ? {} : { action }) }
   })
 
+/** A person is asked, whatever else the file says of how. */
+const isHuman = (front: JsonObject): boolean => text(front, "type") === "human"
+const HUMAN: Reached = {
+  hosts: [],
+  driver: { top: { kind: "builtin" }, call: { builtin: { host_id: "caisson.human" } } },
+}
+
 const retryOf = (front: JsonObject): { readonly retry?: JsonObject; readonly onStatus?: readonly number[] } => {
   const transport = object(front, "transport")
-  if (text(transport, "type") !== "rest-api") return {}
+  if (text(transport, "type") !== "rest-api" || isHuman(front)) return {}
   const policy = object(transport, "retry_policy")
   const most = optionalNumber(policy, "max_attempts") ?? 3
   const statuses = policy["on_status"]
@@ -112,20 +119,15 @@ const toolFront = (front: JsonObject, id: string, reached: Reached): JsonObject 
 }
 
 const driverFront = (front: JsonObject, id: string, { driver }: Reached): JsonObject | undefined => {
-  const made =
-    driver ??
-    (text(front, "type") === "human"
-      ? { top: { kind: "builtin" }, call: { builtin: { host_id: "caisson.human" } } }
-      : undefined)
-  if (made === undefined) return undefined
+  if (driver === undefined) return undefined
   const version = text(front, "version")
   return {
     name: text(object(front, "meta"), "name"),
     id: `${id}-driver`,
     description: `Serves ${id} as its AML file says.`,
     version,
-    ...made.top,
-    implements: [{ tool: id, version: `^${version}`, metadata: made.call }],
+    ...driver.top,
+    implements: [{ tool: id, version: `^${version}`, metadata: driver.call }],
   }
 }
 
@@ -133,7 +135,7 @@ const closedIn = (front: JsonObject, { hosts }: Reached): readonly string[] => {
   const type = text(object(front, "transport"), "type")
   const unsaid =
     hosts.length === 0 && (type === "" || type === "database" || type === "lambda" || type === "message-queue")
-  return text(front, "type") === "human"
+  return isHuman(front)
     ? []
     : [
         ...(text(front, "type") === "action" ? ["what of a workspace it changes"] : []),
@@ -152,14 +154,10 @@ const read = (bytes: Uint8Array, context: FormatContext): Translation => {
   lint(front, report)
   if (!sound || id === undefined) return id === undefined ? {} : { id }
   const annotation = context.annotation(id)
-  const credentials = readCredentials(front, id, report)
-  const reached = readTransport(
-    front,
-    object(object(front, "interface"), "input"),
-    credentials,
-    { id, annotation },
-    report,
-  )
+  const inputs = object(object(front, "interface"), "input")
+  const reached = isHuman(front)
+    ? HUMAN
+    : readTransport(front, inputs, readCredentials(front, id, report), { id, annotation }, report)
   if (report.failed) return { id }
   if (text(front, "status") === "draft")
     report.warn("aml-draft", "status", "a draft is served as it is; nobody has approved it", "write `status: active`")

@@ -5,6 +5,17 @@
  */
 import type { JsonObject, ManifestMode } from "../../base-types.ts"
 import type { FormatContext } from "../format.ts"
+import {
+  checkForms,
+  type FormRow,
+  isCount,
+  isMap,
+  isMapOf,
+  isStatuses,
+  isText,
+  isTextOrTexts,
+  isTexts,
+} from "../../schema/forms.ts"
 import { isSemver } from "../../schema/version.ts"
 import { shown } from "../../values/diagnostics.ts"
 import type { Report } from "../../values/diagnostics.ts"
@@ -31,6 +42,21 @@ const REQUIRED: readonly (readonly [path: string, fix: string])[] = [
   ["interface.input", "write the JSON Schema of the input under `interface`"],
   ["interface.output", "write the JSON Schema of the output under `interface`"],
   ["use_guidance", "write `use_when`, `avoid_when` and `side_effects` under `use_guidance`"],
+]
+
+const LIST = "write a list of texts"
+const FORMS: readonly FormRow[] = [
+  ["meta.tags", isTexts, LIST],
+  ["meta.last_updated", isText, 'write a day, as in `"2026-01-31"`'],
+  ["error_codes", isMapOf(isMap), 'write `"404": { meaning: …, agent_action: … }` below it'],
+  ["transport.timeout_ms", isCount, "write a whole number of milliseconds, as in `5000`"],
+  ["transport.retry_policy", isMap, "write `max_attempts: 3` below it"],
+  ["transport.retry_policy.max_attempts", isCount, "write a whole number from 1, which switches it off"],
+  ["transport.retry_policy.on_status", isStatuses, "write a list of statuses, as in `[503]`"],
+  ["use_guidance", isMap, "write `use_when`, `avoid_when` and `side_effects` below it"],
+  ["use_guidance.use_when", isTextOrTexts, LIST],
+  ["use_guidance.avoid_when", isTextOrTexts, LIST],
+  ["use_guidance.side_effects", isTextOrTexts, LIST],
 ]
 
 const at = (front: JsonObject, path: string): unknown =>
@@ -130,6 +156,7 @@ export const checkHard = (front: JsonObject, { report, mode }: Pick<FormatContex
     if (schema !== undefined && !isObject(schema))
       report.error("aml-schema", `interface.${side}`, "a schema is a mapping", "write `type: object` and `properties`")
   }
+  checkForms(front, FORMS, "aml-form", report)
   checkTransport(front, mode, report)
   return !report.failed
 }
@@ -171,6 +198,17 @@ const checkTransport = (front: JsonObject, mode: ManifestMode, report: Report): 
   checkCredentials(front, report)
 }
 
+/** Valid AML says how a person is reached; here that is the host's own matter. */
+const lintHuman = (front: JsonObject, report: Report): void => {
+  if (front["type"] === "human" && isObject(front["transport"]))
+    report.warn(
+      "aml-human-transport",
+      "transport",
+      "this host asks a person itself, and waits for the answer: this transport is not used",
+      "see `caisson questions`; for a service that decides by itself write `type: action`",
+    )
+}
+
 const nothing = (value: unknown): boolean =>
   value === undefined ||
   value === null ||
@@ -178,6 +216,7 @@ const nothing = (value: unknown): boolean =>
   (Array.isArray(value) && value.every(nothing))
 
 export const lint = (front: JsonObject, report: Report): void => {
+  lintHuman(front, report)
   const guidance = object(front, "use_guidance")
   const isAction = front["type"] === "action"
   if (isAction && guidance["side_effects"] === undefined)
@@ -195,7 +234,7 @@ export const lint = (front: JsonObject, report: Report): void => {
       "write its consequences, or `type: retrieval`",
     )
   for (const key of ["use_when", "avoid_when"])
-    if (texts(guidance, key).length === 0)
+    if (texts(guidance, key).length === 0 && (optionalText(guidance, key) ?? "") === "")
       report.warn("aml-guidance-absent", `use_guidance.${key}`, `\`${key}\` is missing`, "write when, as a list")
   if (front["status"] === "deprecated" && optionalText(object(front, "meta"), "last_updated") === undefined)
     report.warn(

@@ -26,7 +26,7 @@ export const amlFields: readonly FieldRow[] = [
   row("error_codes.*.agent_action", "`metadata.operation.errors[].action`, the error's `hint`"),
   row(
     "transport.type",
-    "the kind of driver: `rest-api` http, `mcp` mcp, `database` and `human` functions of the host; `lambda`, `message-queue` registered as unavailable",
+    "the kind of driver: `rest-api` http, `mcp` mcp, `database` and `human` functions of the host; `lambda`, `message-queue` registered as unavailable; of a `human` tool checked for its type, and not used",
   ),
   row("transport.base_url", "`base_url` and `network.egress` of the driver"),
   row("transport.endpoint", "`metadata.http.method` and `endpoint`; `{name}` is a field of the input"),

@@ -4,22 +4,14 @@
  * Guarantees: each of the seven classes of side effects has one meaning here, the stricter of what it could be; which
  * files a write changes and which hosts are reached, where the contract does not say it, is closed until annotated.
  */
-import type { JsonObject } from "../../base-types.ts"
+import type { JsonObject, JsonValue } from "../../base-types.ts"
 import { isSemver } from "../../schema/version.ts"
 import { shown } from "../../values/diagnostics.ts"
 import type { Report } from "../../values/diagnostics.ts"
-import {
-  isObject,
-  list,
-  object,
-  optionalNumber,
-  optionalObject,
-  optionalText,
-  text,
-  texts,
-} from "../../values/fields.ts"
+import { isObject, object, optionalNumber, optionalObject, optionalText, text, texts } from "../../values/fields.ts"
 import { annotated, tellClosed } from "../annotations.ts"
 import type { Document, Format, FormatContext, Translation } from "../format.ts"
+import { checkForms, type FormRow, isCount, isDuration, isMap, isOneOf, isText, isTexts } from "../../schema/forms.ts"
 import { aipId } from "../ids.ts"
 import { checkFields } from "../unknown.ts"
 import { type EffectClass, effectClass, effectClasses } from "./classes.ts"
@@ -28,6 +20,34 @@ import { readJson } from "./json-text.ts"
 import { compensationOf, concurrencyOf, egressOf, errorsOf, isIdempotent, rateOf, secretOf } from "./parts.ts"
 
 const REQUIRED = ["toolId", "version", "description", "inputSchema", "outputSchema", "sideEffectClass"]
+
+const TEXT = "write a text"
+const DAY = "write a day or an instant in UTC, as in `2027-01-31`"
+const NAMES = 'write a list of names, as in `["name"]`'
+const FORMS: readonly FormRow[] = [
+  ["name", isText, TEXT],
+  ["description", isText, TEXT],
+  ["dataClassification", isText, 'write one word, as in `"restricted"`'],
+  ["permissionClass", isText, 'write one word, as in `"write"`'],
+  [
+    "idempotency",
+    (value) => isText(value) || isMap(value) || typeof value === "boolean",
+    'write `"natural"` or `"key"`',
+  ],
+  ["retryPolicy", isMap, 'write `{ "maxAttempts": 3 }`, or leave it out'],
+  ["retryPolicy.maxAttempts", isCount, "write a whole number from 1"],
+  ["retryPolicy.backoff", isOneOf("fixed", "exponential", "none"), "write `fixed` or `exponential`"],
+  ["retryPolicy.initialDelayMs", isDuration, "write milliseconds"],
+  ["retryPolicy.retryOn", isTexts, 'write a list of codes, as in `["dependency.unavailable"]`'],
+  ["auditFields", isTexts, NAMES],
+  ["deprecation", isMap, 'write `{ "removal": "2027-01-31" }`'],
+  ["deprecation.introduced", isText, DAY],
+  ["deprecation.deprecated", isText, DAY],
+  ["deprecation.removal", isText, DAY],
+  ["deprecation.replacement", isText, "write the tool's id"],
+  ["deprecation.compatibility", isText, TEXT],
+  ["deprecation.affectedPolicies", isTexts, NAMES],
+]
 
 const checkRequired = (front: JsonObject, report: Report): void => {
   for (const key of REQUIRED)
@@ -47,6 +67,7 @@ const checkRequired = (front: JsonObject, report: Report): void => {
       `\`${shown(written, 40)}\` is none of the seven classes`,
       `write one of ${effectClasses.map(({ name }) => name).join(", ")}`,
     )
+  checkForms(front, FORMS, "aruntime-form", report)
   const seconds = front["timeoutSeconds"]
   if (seconds !== undefined && (typeof seconds !== "number" || !(seconds > 0) || seconds > 86_400))
     report.error("aruntime-timeout", "timeoutSeconds", "a time is a number of seconds, at most a day", "write `30`")
@@ -109,12 +130,17 @@ const tagOf = (permission: string | undefined): readonly string[] => {
   return tag === "" ? [] : [`permission-${tag}`]
 }
 
+/** Whatever it says, and however: this host cannot tell when it applies. */
+const isAnyTrigger = (written: JsonValue | undefined): boolean =>
+  !(written === undefined || written === null || written === false || written === "none" || written === "") &&
+  !(Array.isArray(written) && written.length === 0)
+
 const toolFront = (front: JsonObject, id: string, effects: EffectClass, report: Report): JsonObject => {
   const hosts = egressOf(front["egressPolicy"], report)
   const secret = secretOf(front["authenticationRef"], report)
   const outside = (hosts ?? []).map((host) => `external:${host.replace(/^tcp:\/\//, "")}`)
   const mutates = effects.outside ? (outside.length === 0 ? ["external:unstated"] : outside) : []
-  const isTriggered = list(front, "approvalTriggers").length > 0
+  const isTriggered = isAnyTrigger(front["approvalTriggers"])
   const retry = retryOf(front)
   const seconds = optionalNumber(front, "timeoutSeconds")
   const owner = front["owner"]

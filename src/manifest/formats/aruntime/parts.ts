@@ -3,19 +3,25 @@ import type { JsonObject, JsonValue } from "../../base-types.ts"
 import { shown } from "../../values/diagnostics.ts"
 import type { Report } from "../../values/diagnostics.ts"
 import { isObject, optionalNumber, optionalText, texts } from "../../values/fields.ts"
+import { isOneOf, isTexts } from "../../schema/forms.ts"
 
 const wrong = (field: string, value: JsonValue | undefined, fix: string, report: Report): void =>
   report.error("aruntime-form", field, `\`${shown(value, 60)}\` is no form of \`${field}\` that is read`, fix)
 
+/** A word beside those that are read would be a limit that nobody holds. */
+const hasOnly = (value: JsonObject, ...known: readonly string[]): boolean =>
+  Object.keys(value).every((key) => known.includes(key))
+
+const HOSTS = ["allow", "allowedHosts", "hosts"] as const
 /** Hosts; undefined: it says nothing. */
 export const egressOf = (value: JsonValue | undefined, report: Report): readonly string[] | undefined => {
   if (value === undefined || value === null) return undefined
   if (value === "none" || value === "deny") return []
   if (Array.isArray(value) && value.every((each) => typeof each === "string")) return value as readonly string[]
-  if (isObject(value)) {
-    const hosts = ["allow", "allowedHosts", "hosts"].flatMap((key) => texts(value, key))
-    const mode = optionalText(value, "default") ?? optionalText(value, "mode") ?? "deny"
-    if (["deny", "allowlist", "none"].includes(mode)) return hosts
+  if (isObject(value) && hasOnly(value, ...HOSTS, "default", "mode")) {
+    const isListed = HOSTS.every((key) => value[key] === undefined || isTexts(value[key]))
+    const modes = [value["default"], value["mode"]].filter((mode) => mode !== undefined)
+    if (isListed && modes.every(isOneOf("deny", "allowlist", "none"))) return HOSTS.flatMap((key) => texts(value, key))
   }
   wrong(
     "egressPolicy",
@@ -61,7 +67,7 @@ export const concurrencyOf = (value: JsonValue | undefined, report: Report): num
   const most =
     typeof value === "number"
       ? value
-      : isObject(value)
+      : isObject(value) && hasOnly(value, "max", "limit")
         ? (optionalNumber(value, "max") ?? optionalNumber(value, "limit"))
         : undefined
   if (most !== undefined && Number.isInteger(most) && most >= 1 && most <= 10_000) return most
@@ -71,10 +77,11 @@ export const concurrencyOf = (value: JsonValue | undefined, report: Report): num
 
 export const rateOf = (value: JsonValue | undefined, report: Report): JsonObject | undefined => {
   if (value === undefined || value === null) return undefined
-  const block = Array.isArray(value) ? (value as readonly JsonValue[])[0] : value
-  const perMinute = isObject(block)
-    ? (optionalNumber(block, "perMinute") ?? optionalNumber(block, "requestsPerMinute"))
-    : undefined
+  const block = Array.isArray(value) && value.length === 1 ? (value as readonly JsonValue[])[0] : value
+  const perMinute =
+    isObject(block) && hasOnly(block, "perMinute", "requestsPerMinute", "burst")
+      ? (optionalNumber(block, "perMinute") ?? optionalNumber(block, "requestsPerMinute"))
+      : undefined
   const burst = isObject(block) ? (optionalNumber(block, "burst") ?? 1) : 1
   const isCount = (count: number | undefined): boolean =>
     count !== undefined && Number.isInteger(count) && count >= 1 && count <= 1_000_000
@@ -98,7 +105,7 @@ export const errorsOf = (
     wrong("errors", value, 'write `[{ "code": "conflict", "retryable": false }]`', report)
     return []
   }
-  return rows.flatMap((row): readonly JsonObject[] => {
+  const listed = rows.flatMap((row): readonly JsonObject[] => {
     if (typeof row === "string")
       return [{ code: row, ...(retryOn === undefined ? {} : { retryable: retryOn.includes(row) }) }]
     const code = isObject(row) ? optionalText(row, "code") : undefined
@@ -123,4 +130,6 @@ export const errorsOf = (
       },
     ]
   })
+  const left = (retryOn ?? []).filter((code) => listed.every((row) => row["code"] !== code))
+  return [...listed, ...left.map((code) => ({ code, retryable: true }))]
 }
