@@ -9,7 +9,8 @@ import type { LentTerminal, PageToOpen, Person, Question } from "../../host/inde
 import { dropTypedAhead } from "../../linux/processes.ts"
 import { givenSecret } from "../secret-input.ts"
 import type { Terminal } from "../terminal.ts"
-import { inline } from "../visible.ts"
+import { inline, isUnicodeLocale } from "../visible.ts"
+import { qrLines } from "./qr.ts"
 import { createScreen } from "./screen.ts"
 
 const tellPage = ({ url, code, direct, through, from }: PageToOpen, terminal: Terminal): void => {
@@ -20,7 +21,13 @@ const tellPage = ({ url, code, direct, through, from }: PageToOpen, terminal: Te
     terminal.say(`  from another machine: ssh -L ${port}:127.0.0.1:${port} here first, or log in with --headless`)
   }
   if (direct !== undefined) terminal.say(`  with the code in it: ${inline(direct)}`)
-  if (code !== undefined) terminal.say(`  code: ${terminal.paint.bold(inline(code))}`)
+  if (code === undefined) return
+  // A code is made to be entered on another device: its page is a telephone's as well.
+  const { columns = 0 } = process.stderr
+  for (const line of qrLines(direct ?? url, { paint: terminal.paint, columns, wide: isUnicodeLocale(process.env) }) ??
+    [])
+    terminal.say(line)
+  terminal.say(`  code: ${terminal.paint.bold(inline(code))}`)
 }
 
 const lineFrom = async (question: string, signal: AbortSignal): Promise<string | undefined> => {
