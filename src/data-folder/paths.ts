@@ -18,9 +18,11 @@ export const configFile = at(CONFIG_NAME)
 /** the evidence: what an auditor takes along */
 export const auditFolder = at("audit")
 export const auditLogFile = at("audit", "audit-log.jsonl")
-/** the last entry, signed */
+/** what was moved out of it when it was full, each part with a head */
+export const auditSegmentsFolder = at("audit", "segments")
 /** schemas that receipts name, each under its digest */
 export const auditSchemasFolder = at("audit", "schemas")
+/** the last entry, signed */
 export const auditHeadFile = at("audit", "head-pointer.json")
 export const publishedKeysFile = at("audit", ".well-known", "governance-keys.json")
 /** held while an entry is appended */

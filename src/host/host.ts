@@ -112,7 +112,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   const config = loadConfig(data, options.config)
   const closing = new AbortController()
   await using opening = new AsyncDisposableStack()
-  const log = opening.use(openAuditLog(data))
+  const log = opening.use(openAuditLog(data, config.receipts))
   const warm = options.warm ?? false
   const ground = opening.use(
     await openGround({ data, config, warm, ...(options.backend === undefined ? {} : { backend: options.backend }) }),

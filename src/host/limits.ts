@@ -188,6 +188,7 @@ export const hostLimits = Object.freeze({
   errorOutputBytes: limit("the output reader", 4_096, "details.stderr keeps the end of the stream"),
   auditLockMs: limit("the audit log", 30_000, "the append fails; the call ends internal"),
   auditGroup: limit("the audit log", 32, "further entries are appended with the next"),
+  auditSegmentBytes: limit("the audit log", 64 * MiB, "the log is closed as a part, and the chain goes on in another"),
   auditReserveBytes: limit(
     "the audit log",
     4 * MiB,

@@ -17,7 +17,7 @@ import type { DockerHostOptions } from "./docker.ts"
 import { storeFor } from "./open-store.ts"
 
 /** Settings that these are made by. */
-const FIXED = ["backend", "docker", "vault", "store"] as const
+const FIXED = ["backend", "docker", "vault", "store", "receipts"] as const
 
 export interface Ground extends AsyncDisposable {
   readonly backend: () => Promise<SandboxBackend>

@@ -75,6 +75,7 @@ interface Settings {
     readonly hold_count?: number
     readonly hold_mb?: number
   }
+  readonly receipts?: { readonly segment_mb?: number; readonly keep_days?: number }
   readonly env?: Readonly<Record<string, string>>
   readonly install?: {
     readonly npm_registry?: string
@@ -122,6 +123,13 @@ const approvalsOf = (written: NonNullable<Settings["approvals"]>): OperatorConfi
     holdBytes: written.hold_mb === undefined ? approvals.holdBytes : written.hold_mb * MiB,
   })
 }
+
+const DAY_MS = 86_400_000
+const receiptsOf = ({ segment_mb: segment, keep_days: keep }: NonNullable<Settings["receipts"]>) =>
+  Object.freeze({
+    segmentBytes: segment === undefined ? defaultConfig.receipts.segmentBytes : segment * MiB,
+    ...(keep === undefined ? {} : { keepMs: keep * DAY_MS }),
+  })
 
 const ceilingOf = (written: NonNullable<Settings["ceiling"]>, report: Report): OperatorConfig["ceiling"] => {
   const { risk_level: riskLevel, mutates, egress, secrets } = written
@@ -221,6 +229,7 @@ const configOf = (written: Settings, file: string, folder: string, report: Repor
     ...(region === undefined ? {} : { region }),
     regionAllowsGlobal: written.region_allows_global ?? defaultConfig.regionAllowsGlobal,
     approvals: approvalsOf(approvals ?? {}),
+    receipts: receiptsOf(written.receipts ?? {}),
     ...(env === undefined ? {} : { env: Object.freeze(env) }),
     install: installOf(written.install ?? {}, path, report),
     interpreters: parseMap({ ...written.interpreters }, path, "interpreters", report),

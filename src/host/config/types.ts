@@ -124,6 +124,8 @@ export interface OperatorConfig {
   readonly vault?: KvSettings
   /** where what outlives a process is remembered; absent: in a file of the data folder */
   readonly store?: StoreConfig
+  /** how large the log becomes before it is closed as a part, and how long parts are kept; absent: for ever */
+  readonly receipts: { readonly segmentBytes: number; readonly keepMs?: number }
   /** what calls may cost, and how many there may be */
   readonly budgets: readonly Budget[]
   /** for tools that name a class of data; absent: classes are recorded and nothing else */
@@ -161,6 +163,7 @@ export const defaultConfig: OperatorConfig = Object.freeze({
     holdCount: hostLimits.holdCount.value,
     holdBytes: hostLimits.holdBytes.value,
   }),
+  receipts: Object.freeze({ segmentBytes: hostLimits.auditSegmentBytes.value }),
   env: Object.freeze({}),
   install: Object.freeze({
     npmRegistry: "https://registry.npmjs.org/",

@@ -8,9 +8,8 @@
 import type { Caller } from "../access/caller.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import { type EventDraft, parseEvent } from "../receipts/event.ts"
-import { linesOf } from "../receipts/lines.ts"
+import { linesOfLog } from "../receipts/segments.ts"
 import { tenantFact } from "../receipts/whose.ts"
-import { auditLogFile } from "../../data-folder/paths.ts"
 import type { CallError } from "../types.ts"
 import type { Claim, HeldCall } from "../store/store.ts"
 import { expiresOf, factsOf, type HeldFacts, toolName } from "./facts.ts"
@@ -136,7 +135,7 @@ interface Recorded {
 export const recorded = (data: string, call: string): Recorded => {
   const decisions = new Map<number, RecordedDecision>()
   let hold: string | undefined
-  for (const { text, terminated } of linesOf(auditLogFile(data))) {
+  for (const { text, terminated } of linesOfLog(data)) {
     if (!terminated || !text.includes(`"call":"${call}"`)) continue
     const parsed = parseEvent(text)
     if (!parsed.ok || parsed.event.metadata?.["call"] !== call) continue

@@ -5,14 +5,13 @@
  * operator of all of its tenant; what is somebody else's is not there.
  */
 import { isAbsolute, normalize } from "node:path"
-import { auditLogFile } from "../../data-folder/paths.ts"
 import { takingTurns } from "../../sandbox/effects/breath.ts"
 import { type Caller, isOperator } from "../access/caller.ts"
 import { callErrorOf, type Failure } from "../failure.ts"
 import { hostLimits } from "../limits.ts"
 import { type AuditEvent, parseEvent } from "../receipts/event.ts"
 import type { ReceiptIndex } from "../receipts/index-file.ts"
-import { linesOf } from "../receipts/lines.ts"
+import { linesOfLog } from "../receipts/segments.ts"
 import type { ReceiptQuery } from "../receipts/query.ts"
 import { mayBeTold } from "../receipts/whose.ts"
 import type { ReceiptsExport, ReceiptsOptions, ReceiptsReport } from "../types.ts"
@@ -105,7 +104,7 @@ export async function* exportedLines(
   fits: (line: string) => boolean = () => true,
 ): AsyncGenerator<string> {
   const breath = takingTurns()
-  for (const { text, terminated } of linesOf(auditLogFile(data))) {
+  for (const { text, terminated } of linesOfLog(data)) {
     await breath.take()
     if (terminated && fits(text)) yield `${text}\n`
   }

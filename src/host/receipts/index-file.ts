@@ -6,9 +6,9 @@
  * was cut or replaced is indexed anew, and an index that cannot be used or kept is made for this process alone. Takes turns
  * with other work, so that a long log holds nobody up; who asks meanwhile is told after a while that it is not done.
  */
-import { rmSync, statSync } from "node:fs"
+import { rmSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import { auditLogFile, receiptIndexFile } from "../../data-folder/paths.ts"
+import { receiptIndexFile } from "../../data-folder/paths.ts"
 import { takingTurns } from "../../sandbox/effects/breath.ts"
 import type { Caller } from "../access/caller.ts"
 import { tenantOf } from "../access/caller.ts"
@@ -19,6 +19,7 @@ import { type AuditEvent, parseEvent } from "./event.ts"
 import { emptyIndex, indexSchema, putEntry } from "./index-tables.ts"
 import { linesOf, pieceOf } from "./lines.ts"
 import { type ReceiptQuery, type Statement, statementOf } from "./query.ts"
+import { type OpenParts, openParts } from "./segments.ts"
 import { mayBeTold, userToldTo } from "./whose.ts"
 
 interface Page {
@@ -83,8 +84,9 @@ const placeOf = (row: Readonly<Record<string, unknown>>): Place => ({
   hash: String(row["hash"]),
 })
 
-const entryAt = (log: string, { start, bytes, hash }: Place): AuditEvent | undefined => {
-  const text = pieceOf(log, start, bytes)
+const entryAt = (parts: OpenParts, { seq, start, bytes, hash }: Place): AuditEvent | undefined => {
+  const file = parts.fileOf(seq)
+  const text = file === undefined ? undefined : pieceOf(file, start, bytes)
   if (text === undefined || !text.endsWith("\n")) return undefined
   const parsed = parseEvent(text.slice(0, -1))
   return parsed.ok && parsed.event.hash === hash ? parsed.event : undefined
@@ -99,27 +101,31 @@ const placesIn = (db: DatabaseSync, { sql, values }: Statement): readonly Place[
 const latest = statementOf({}, undefined, { limit: 1, first: false })
 
 /** Some of what was appended since. Answers whether there is more. */
-const indexSome = (db: DatabaseSync, log: string): boolean => {
-  const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0
+const indexSome = (db: DatabaseSync, data: string): boolean => {
+  using parts = openParts(data)
   let [last] = placesIn(db, latest)
-  if (last !== undefined && (last.start + last.bytes > size || entryAt(log, last) === undefined)) {
+  if (last !== undefined && entryAt(parts, last) === undefined) {
     emptyIndex(db)
     last = undefined
   }
-  const from = last === undefined ? 0 : last.start + last.bytes
-  let start = from
-  for (const { text, end, terminated } of linesOf(log, size, from)) {
-    if (!terminated) return false
-    const parsed = parseEvent(text)
-    if (parsed.ok) putEntry(db, parsed.event, start, end - start)
-    start = end
-    if (start - from > hostLimits.indexedAtOnceBytes.value) return true
+  const begun = last === undefined ? -1 : parts.files.indexOf(parts.fileOf(last.seq) ?? "")
+  let read = 0
+  for (const [index, file] of parts.files.entries()) {
+    if (index < begun) continue
+    let start = index === begun && last !== undefined ? last.start + last.bytes : 0
+    for (const { text, end, terminated } of linesOf(file, file === parts.log ? parts.size : undefined, start)) {
+      if (!terminated) return false
+      const parsed = parseEvent(text)
+      if (parsed.ok) putEntry(db, parsed.event, start, end - start)
+      read += end - start
+      start = end
+      if (read > hostLimits.indexedAtOnceBytes.value) return true
+    }
   }
   return false
 }
 
 export const openReceiptIndex = (data: string, kept: "shared" | "own"): ReceiptIndex => {
-  const log = auditLogFile(data)
   let file: Promise<SqliteFile> | undefined
   let work: Promise<void> | undefined
   let isClosed = false
@@ -129,7 +135,7 @@ export const openReceiptIndex = (data: string, kept: "shared" | "own"): ReceiptI
   const catchUp = async (): Promise<void> => {
     const breath = takingTurns()
     const index = await open()
-    while (!isClosed && (await index.write((db) => indexSome(db, log)))) await breath.take()
+    while (!isClosed && (await index.write((db) => indexSome(db, data)))) await breath.take()
   }
   const isCaughtUp = async (): Promise<boolean> => {
     // Who asks later needs what was appended later.
@@ -159,6 +165,7 @@ export const openReceiptIndex = (data: string, kept: "shared" | "own"): ReceiptI
       const whose = caller && { tenant: tenantOf(caller), user: only }
       const wanted = statementOf(query, whose, { ...(after === undefined ? {} : { after }), limit: limit + 1, first })
       const places = await (await open()).read((db) => placesIn(db, wanted))
+      using parts = openParts(data)
       const entries: AuditEvent[] = []
       let [bytes, next]: [number, number | undefined] = [0, undefined]
       for (const [index, place] of places.entries()) {
@@ -167,7 +174,7 @@ export const openReceiptIndex = (data: string, kept: "shared" | "own"): ReceiptI
           next = places[index - 1]?.seq
           break
         }
-        const entry = entryAt(log, place)
+        const entry = entryAt(parts, place)
         if (entry !== undefined && (caller === undefined || mayBeTold(entry, caller))) entries.push(entry)
       }
       return { entries, ...(next === undefined ? {} : { next }) }

@@ -4,7 +4,8 @@
  * Guarantees: entries of all processes form one chain with contiguous `seq` and monotone `ts`. Those that are asked for
  * while the disk is waited for are appended together: one O_APPEND write and one fdatasync, so that an entry that was
  * acknowledged survives a crash of the process and of the machine; the wait for the disk is nobody else's. What a crash left torn, or what somebody changed, is never passed over: the next append first writes an
- * `audit.note` that says what was found. A full disk gives back a reserve kept for receipts.
+ * `audit.note` that says what was found. A log that is full is closed as a part, and the chain goes on in the next one; old
+ * parts are removed only where the operator says so, and on record. A full disk gives back a reserve kept for receipts.
  * Assumes: a local file system. Does not: prevent the folder's owner from rewriting the file (`verify` shows it).
  */
 import { createHash } from "node:crypto"
@@ -31,6 +32,7 @@ import { type HeadRead, isOnTheWay, readHead, writeHead } from "./head.ts"
 import { openSigner, readPublishedKeys, type Signer } from "./keys.ts"
 import { linesOf, tailOf } from "./lines.ts"
 import { openLogLock } from "./lock.ts"
+import { closeSegment, readSegmentHead, type SegmentHead, segmentsOf } from "./segments.ts"
 
 interface AppendGuard {
   /** asked under the lock; false: nothing is appended */
@@ -95,6 +97,18 @@ const compare = (tail: Tail, head: HeadRead, anchor: HeadRead): JsonObject | und
   }
 }
 
+/** Where the log stands that holds no entry yet: behind the last part that was closed. */
+const behindSegments = (data: string, size: number, notes: JsonObject[]): Tail => {
+  const segment = segmentsOf(data).at(-1)
+  if (segment === undefined) return { seq: -1, hash: GENESIS, ts: "", size }
+  const head = readSegmentHead(segment, readPublishedKeys(data))
+  if (head !== undefined) return { seq: head.seq, hash: head.hash, ts: head.ts, size }
+  notes.push({ damage: "segment-head", first: segment.first })
+  let tail: Tail = { seq: segment.first - 1, hash: GENESIS, ts: "", size }
+  for (const line of linesOf(segment.file)) tail = tailFromLine(line.text, size) ?? tail
+  return tail
+}
+
 const tailFromLine = (line: string, size: number): Tail | undefined => {
   const parsed = parseEvent(line)
   return parsed.ok ? { seq: parsed.event.seq, hash: parsed.event.hash, ts: parsed.event.ts, size } : undefined
@@ -121,8 +135,7 @@ const inspect = (data: string, fd: number): { tail: Tail; notes: readonly JsonOb
       digest: `sha256:${createHash("sha256").update(torn).digest("hex")}`,
     })
   }
-  let tail: Tail | undefined =
-    line === undefined ? { seq: -1, hash: GENESIS, ts: "", size: whole } : tailFromLine(line, whole)
+  let tail: Tail | undefined = line === undefined ? behindSegments(data, whole, notes) : tailFromLine(line, whole)
   if (tail === undefined) {
     tail = lastReadable(data, whole)
     notes.push({ damage: "unreadable-line", found_seq: tail.seq })
@@ -145,10 +158,35 @@ const onDisk = promisify(fdatasync)
 const isDiskFull = (error: unknown): boolean =>
   ["ENOSPC", "EDQUOT"].includes((error as NodeJS.ErrnoException).code ?? "")
 
-export const openAuditLog = (data: string): AuditLog => {
+interface LogOptions {
+  /** a log of this size is closed, and another begun */
+  readonly segmentBytes?: number
+  /** closed parts whose last entry is older are removed, and that is recorded; absent: none is */
+  readonly keepMs?: number
+}
+
+const openLog = (data: string): number => {
+  mkdirSync(auditFolder(data), { recursive: true, mode: 0o700 })
+  return openSync(auditLogFile(data), constants.O_RDWR | constants.O_APPEND | constants.O_CREAT, 0o600)
+}
+
+/** Closed parts that are older, oldest first; the first that is not, or whose head is not to be had, ends them. */
+const outlived = (data: string, keepMs: number): readonly { readonly file: string; readonly head: SegmentHead }[] => {
+  const keys = readPublishedKeys(data)
+  const old: { file: string; head: SegmentHead }[] = []
+  for (const segment of segmentsOf(data)) {
+    const head = readSegmentHead(segment, keys)
+    if (head === undefined || !(Date.parse(head.ts) < Date.now() - keepMs)) break
+    if (segment.isThere) old.push({ file: segment.file, head })
+  }
+  return old
+}
+
+export const openAuditLog = (data: string, options: LogOptions = {}): AuditLog => {
+  const { segmentBytes = hostLimits.auditSegmentBytes.value, keepMs } = options
   mkdirSync(auditFolder(data), { recursive: true, mode: 0o700 })
   const lock = openLogLock(data)
-  const fd = openSync(auditLogFile(data), constants.O_RDWR | constants.O_APPEND | constants.O_CREAT, 0o600)
+  let fd = openLog(data)
   let signer: Signer | undefined
   let tail: Tail | undefined
 
@@ -211,14 +249,54 @@ export const openAuditLog = (data: string): AuditLog => {
     }
   }
 
+  /** Another process may have closed the part that this one has open. */
+  const isCurrent = (): boolean => {
+    const [own, there] = [fstatSync(fd), statSync(auditLogFile(data), { throwIfNoEntry: false })]
+    return there !== undefined && there.ino === own.ino && there.dev === own.dev
+  }
+  const reopen = (): void => {
+    const old = fd
+    fd = openLog(data)
+    closeSync(old)
+  }
+  const nextPart = (at: Tail, signWith: Signer): Tail => {
+    try {
+      if (!closeSegment(data, at, signWith)) return at
+    } catch (error) {
+      // A log that is too long is no harm: the next append tries again.
+      if (isCurrent()) return at
+      throw error
+    }
+    reopen()
+    return { ...at, size: 0 }
+  }
+  /** On record before it is done, so that what is gone was never taken away in silence. */
+  const forget = async (at: Tail, signWith: Signer): Promise<Tail> => {
+    const old = keepMs === undefined ? [] : outlived(data, keepMs)
+    if (old.length === 0) return at
+    const segments = old.map(({ head: { first, seq, hash } }) => ({ first, last: seq, hash }))
+    const told = { ...noteDraft({ segments }), action: "audit.pruned" }
+    const { tail: after } = await write([told], at, signWith)
+    for (const { file } of old) rmSync(file, { force: true })
+    return after
+  }
+
   const standing = async (signWith: Signer): Promise<Tail> => {
-    const known = tail
+    let current = tail
     tail = undefined
-    if (known !== undefined && fstatSync(fd).size === known.size) return known
-    const found = inspect(data, fd)
-    let current = found.tail
-    for (const note of found.notes) current = (await write([noteDraft(note)], current, signWith)).tail
-    return current
+    if (!isCurrent()) {
+      reopen()
+      current = undefined
+    }
+    const isFirst = current === undefined
+    if (current === undefined || fstatSync(fd).size !== current.size) {
+      const found = inspect(data, fd)
+      current = found.tail
+      for (const note of found.notes) current = (await write([noteDraft(note)], current, signWith)).tail
+    }
+    const isFull = current.size >= segmentBytes
+    if (isFull) current = nextPart(current, signWith)
+    return isFull || isFirst ? forget(current, signWith) : current
   }
 
   /** Answers what each is to be told. */

@@ -8,14 +8,14 @@
  */
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs"
 import { join } from "node:path"
-import { auditLogFile, callsFolder } from "../../data-folder/paths.ts"
+import { callsFolder } from "../../data-folder/paths.ts"
 import { shown } from "../../manifest/values/diagnostics.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import { flock, LOCK } from "../../linux/files.ts"
 import { SyscallError } from "../../linux/libc.ts"
 import { parseEvent } from "./event.ts"
-import { linesOf } from "./lines.ts"
 import type { AuditLog } from "./log.ts"
+import { linesOfLog } from "./segments.ts"
 
 interface Marker {
   readonly call: string
@@ -75,7 +75,7 @@ const readMarker = (file: string): Partial<Marker> => {
 /** Of these calls, those that the log has a receipt of. */
 const receiptsOf = (data: string, calls: readonly string[]): ReadonlySet<string> => {
   const found = new Set<string>()
-  for (const { text, terminated } of linesOf(auditLogFile(data)))
+  for (const { text, terminated } of linesOfLog(data))
     for (const call of calls) {
       if (!terminated || found.has(call) || !text.includes(`"call":${JSON.stringify(call)}`)) continue
       const parsed = parseEvent(text)

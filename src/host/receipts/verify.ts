@@ -6,11 +6,13 @@
  * a line that records found damage counts as bad. An absent chain is a finding. Works from the files alone, also where
  * none of them may be written; where the private key is at hand too, the head must be signed with a key that was
  * published next to it; where the verifier brings keys, with one of those.
- * The schemas that entries name lie beside the log, as their digests say.
+ * The schemas that entries name lie beside the log, as their digests say. Closed parts follow on each other, each under a
+ * signed head; one that is gone must have been removed on record, and its head is what the chain goes on from.
  * Does not: change, make or lock for writing anything.
  */
-import { existsSync, statSync } from "node:fs"
-import { auditAnchorFile, auditHeadFile, auditLogFile } from "../../data-folder/paths.ts"
+import { existsSync } from "node:fs"
+import { basename } from "node:path"
+import { auditAnchorFile, auditHeadFile } from "../../data-folder/paths.ts"
 import { jcs } from "../../manifest/values/digest.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import { type AuditEvent, GENESIS, hashOfEvent, parseEvent } from "./event.ts"
@@ -18,6 +20,7 @@ import { type HeadRead, isOnTheWay, readHead } from "./head.ts"
 import { localKey, type PublishedKey, readPublishedKeys } from "./keys.ts"
 import { linesOf } from "./lines.ts"
 import { schemasIn } from "./schemas.ts"
+import { linesOfLog, openParts, type OpenParts, readSegmentHead, type SegmentHead } from "./segments.ts"
 import { lookBetweenAppends } from "./lock.ts"
 
 export type ChainCode =
@@ -41,22 +44,24 @@ export interface KnownElsewhere {
 }
 
 interface Snapshot {
-  readonly size: number
+  readonly parts: OpenParts
   readonly head: HeadRead
   readonly anchor: HeadRead
 }
 
-/** Size and heads as of one instant between two appends; the log only grows after it. */
+/** Parts, their sizes and heads as of one instant between two appends; the log only grows after it. */
 const snapshot = (data: string, keys: readonly PublishedKey[]): Promise<Snapshot> =>
   lookBetweenAppends(data, () => ({
-    size: statSync(auditLogFile(data), { throwIfNoEntry: false })?.size ?? 0,
+    parts: openParts(data),
     head: readHead(auditHeadFile(data), keys),
     anchor: readHead(auditAnchorFile(data), keys),
   }))
 
 const bad = (line: number, code: ChainCode, message: string): ChainVerdict => ({ ok: false, line, code, message })
 
-const checkLine = (text: string, number: number, previous: AuditEvent | undefined): ChainVerdict | AuditEvent => {
+type Entry = Pick<AuditEvent, "seq" | "hash">
+
+const checkLine = (text: string, number: number, previous: Entry | undefined): ChainVerdict | AuditEvent => {
   const parsed = parseEvent(text)
   if (!parsed.ok) return bad(number, "schema.invalid", parsed.message)
   const { event } = parsed
@@ -88,8 +93,11 @@ const missingSchema = ({ metadata }: AuditEvent, there: ReadonlySet<string>): st
 }
 
 interface End {
+  /** of the log itself */
   readonly lines: number
-  readonly last: AuditEvent | undefined
+  /** of all parts that are there */
+  readonly entries: number
+  readonly last: Entry | undefined
   /** hash of the entry that the head names, where the log has it */
   readonly hashAtHead: string | undefined
   /** likewise of the entry that the copy of the head names */
@@ -121,7 +129,7 @@ const checkHead = (data: string, { head, anchor }: Snapshot, end: End, given: bo
         "chain.broken",
         `the signed copy of the head names an entry ${anchor.head.seq} that this log does not have: the chain was replaced`,
       )
-    return { ok: true, entries: line, head: last === undefined ? GENESIS : `sha256:${last.hash}`, notes }
+    return { ok: true, entries: end.entries, head: last === undefined ? GENESIS : `sha256:${last.hash}`, notes }
   }
   if (!head.found) {
     return bad(
@@ -166,54 +174,151 @@ const checkHead = (data: string, { head, anchor }: Snapshot, end: End, given: bo
   return good()
 }
 
+/** Which parts an entry says that this host removed. */
+const removedBy = ({ action, metadata }: AuditEvent): readonly string[] => {
+  const segments = action === "audit.pruned" ? metadata?.["segments"] : undefined
+  return Array.isArray(segments) ? segments.map((each) => jcs(each as JsonObject)) : []
+}
+
+/** Numbers of the entries that the two heads name. */
+interface NamedEntries {
+  readonly head: number
+  readonly anchor: number
+}
+
+/** Entry by entry, part by part. */
+class Walk {
+  last: Entry | undefined
+  entries = 0
+  hashAtHead: string | undefined
+  hashAtAnchor: string | undefined
+  met: boolean
+  lost: ChainVerdict | undefined
+  /** parts of which only the head is left */
+  readonly #gone: SegmentHead[] = []
+  readonly #removed = new Set<string>()
+  readonly #data: string
+  readonly #named: NamedEntries
+  readonly #wanted: string | undefined
+  #schemas: ReadonlySet<string> | undefined
+  constructor(data: string, named: NamedEntries, wanted: string | undefined) {
+    this.#data = data
+    this.#named = named
+    this.#wanted = wanted
+    this.met = wanted === undefined
+  }
+  #take(entry: Entry): void {
+    this.last = entry
+    this.met ||= entry.hash === this.#wanted
+    if (entry.seq === this.#named.head) this.hashAtHead = entry.hash
+    if (entry.seq === this.#named.anchor) this.hashAtAnchor = entry.hash
+  }
+  /** Every line of one file; what is wrong with one, or how many there are and whether the last is torn. */
+  lines(file: string, size?: number): ChainVerdict | { readonly lines: number; readonly torn: boolean } {
+    let lines = 0
+    for (const line of linesOf(file, size)) {
+      if (!line.terminated) return { lines, torn: true }
+      const checked = checkLine(line.text, line.number, this.last)
+      if ("ok" in checked) return checked
+      const schema = missingSchema(checked, (this.#schemas ??= schemasIn(this.#data)))
+      this.lost ??=
+        schema === undefined
+          ? undefined
+          : bad(
+              line.number,
+              "schema.missing",
+              `the entry names the schema ${schema}, which is not in \`audit/schemas\`, or was changed`,
+            )
+      for (const removed of removedBy(checked)) this.#removed.add(removed)
+      this.#take(checked)
+      this.entries += 1
+      lines = line.number
+    }
+    return { lines, torn: false }
+  }
+  /** A closed part: it goes on from the one before, and ends as its head says. */
+  segment(segment: OpenParts["segments"][number], keys: readonly PublishedKey[]): ChainVerdict | undefined {
+    const { file, isThere } = segment
+    const name = basename(file)
+    const inPart = (verdict: ChainVerdict): ChainVerdict =>
+      verdict.ok ? verdict : { ...verdict, message: `in segments/${name}: ${verdict.message}` }
+    const head = readSegmentHead(segment, keys)
+    if (head === undefined)
+      return inPart(bad(1, "signature.invalid", "it has no head that was signed with a published key"))
+    const [expected, before] = [(this.last?.seq ?? -1) + 1, this.last?.hash ?? GENESIS]
+    if (head.first !== expected || head.before !== before)
+      return inPart(
+        bad(1, head.first === expected ? "chain.broken" : "chain.seq_gap", "it does not go on from the part before it"),
+      )
+    if (!isThere) {
+      this.#gone.push(head)
+      this.#take(head)
+      return undefined
+    }
+    const read = this.lines(file)
+    if ("ok" in read) return inPart(read)
+    if (read.torn || this.last?.seq !== head.seq || this.last.hash !== head.hash)
+      return inPart(bad(read.lines + 1, "chain.broken", "it does not end as its signed head says"))
+    return undefined
+  }
+  /** What was removed, where that is on record. */
+  removed(): ChainVerdict | { readonly notes: readonly string[] } {
+    const silent = this.#gone.find(({ first, seq, hash }) => !this.#removed.has(jcs({ first, last: seq, hash })))
+    if (silent !== undefined)
+      return bad(
+        1,
+        "chain.broken",
+        `the entries ${silent.first} to ${silent.seq} are gone, and none says that they were removed`,
+      )
+    return {
+      notes: this.#gone.map(({ first, seq }) => `the entries ${first} to ${seq} were removed on record`),
+    }
+  }
+}
+
+const endOf = (read: Pick<End, "lines" | "torn">, { entries, last, hashAtHead, hashAtAnchor }: Walk): End => ({
+  ...read,
+  entries,
+  last,
+  hashAtHead,
+  hashAtAnchor,
+})
+
 export const verifyChain = async (data: string, elsewhere: KnownElsewhere = {}): Promise<ChainVerdict> => {
   const own = localKey(data)
   const keys = elsewhere.keys ?? [...readPublishedKeys(data), ...(own === undefined ? [] : [own])]
   const seen = await snapshot(data, keys)
-  const { size, head, anchor } = seen
-  const named = head.found && head.signed ? head.head.seq : -1
-  const anchored = anchor.found && anchor.signed ? anchor.head.seq : -1
+  using parts = seen.parts
+  const { head, anchor } = seen
   const wanted = elsewhere.head?.replace(/^sha256:/, "").toLowerCase()
-  let lines = 0
-  let hashAtHead: string | undefined
-  let hashAtAnchor: string | undefined
-  let last: AuditEvent | undefined
-  let torn = false
-  let met = wanted === undefined
-  let schemas: ReadonlySet<string> | undefined
-  let lost: ChainVerdict | undefined
-  for (const line of linesOf(auditLogFile(data), size)) {
-    if (!line.terminated) {
-      torn = true
-      break
-    }
-    const checked = checkLine(line.text, line.number, last)
-    if ("ok" in checked) return checked
-    const schema = missingSchema(checked, (schemas ??= schemasIn(data)))
-    lost ??=
-      schema === undefined
-        ? undefined
-        : bad(
-            line.number,
-            "schema.missing",
-            `the entry names the schema ${schema}, which is not in \`audit/schemas\`, or was changed`,
-          )
-    last = checked
-    lines = line.number
-    met ||= checked.hash === wanted
-    if (checked.seq === named) hashAtHead = checked.hash
-    if (checked.seq === anchored) hashAtAnchor = checked.hash
+  const named = {
+    head: head.found && head.signed ? head.head.seq : -1,
+    anchor: anchor.found && anchor.signed ? anchor.head.seq : -1,
   }
-  const verdict = checkHead(data, seen, { lines, last, hashAtHead, hashAtAnchor, torn }, elsewhere.keys !== undefined)
+  const walk = new Walk(data, named, wanted)
+  for (const segment of parts.segments) {
+    const fault = walk.segment(segment, keys)
+    if (fault !== undefined) return fault
+  }
+  const read = parts.log === undefined ? { lines: 0, torn: false } : walk.lines(parts.log, parts.size)
+  if ("ok" in read) return read
+  const verdict = checkHead(data, seen, endOf(read, walk), elsewhere.keys !== undefined)
   if (!verdict.ok) return verdict
-  if (met) return lost ?? verdict
-  return bad(lines + 1, "chain.broken", `the chain does not hold the entry sha256:${wanted}: it was replaced or cut`)
+  const removed = walk.removed()
+  if ("ok" in removed) return removed
+  if (!walk.met)
+    return bad(
+      read.lines + 1,
+      "chain.broken",
+      `the chain does not hold the entry sha256:${wanted}: it was replaced or cut`,
+    )
+  return walk.lost ?? { ...verdict, notes: [...verdict.notes, ...removed.notes] }
 }
 
 /** The entries of calls, oldest first; of one call when `call` is given. Lines that are no entries are left out. */
 export const readReceipts = (data: string, filter: { readonly call?: string } = {}): readonly AuditEvent[] => {
   const found: AuditEvent[] = []
-  for (const line of linesOf(auditLogFile(data))) {
+  for (const line of linesOfLog(data)) {
     if (!line.terminated) continue
     const parsed = parseEvent(line.text)
     if (!parsed.ok || parsed.event.action === "audit.note") continue

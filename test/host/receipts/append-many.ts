@@ -1,9 +1,10 @@
 /** A writer in a process of its own: appends entries until told how many, or until it is killed. */
 import { openAuditLog } from "../../../src/host/receipts/log.ts"
 
-const [data, count, tag, padding] = process.argv.slice(2)
-if (data === undefined || tag === undefined) throw new Error("usage: append-many DATA COUNT TAG [PADDING]")
-await using log = openAuditLog(data)
+const [data, count, tag, padding, segmentBytes] = process.argv.slice(2)
+if (data === undefined || tag === undefined)
+  throw new Error("usage: append-many DATA COUNT TAG [PADDING] [SEGMENT_BYTES]")
+await using log = openAuditLog(data, segmentBytes === undefined ? {} : { segmentBytes: Number(segmentBytes) })
 let n = 0
 /** A few at once, each its entries one after the other. */
 const append = async (): Promise<void> => {
