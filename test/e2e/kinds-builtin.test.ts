@@ -3,9 +3,11 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, truncateS
 import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
 import { createHost } from "../../src/host/index.ts"
+import type { BuiltinFunction } from "../../src/host/builtin-function.ts"
 import type { Envelope, HostOptions } from "../../src/host/types.ts"
 import { digestOfFolder, openFolder, openWorld, type World } from "./host-world.ts"
 import { removeFolder } from "../support/remove-folder.ts"
+import { openSeeds } from "../support/seeds.ts"
 
 const worlds: World[] = []
 const folders: string[] = []
@@ -362,6 +364,27 @@ describe("`host_id`", () => {
       const world = await open({ hostId, config, builtins: given })
       const envelope = await world.call("note.add", {})
       expect(envelope.ok ? envelope.value : envelope.error.code, `${hostId} ${config}`).toBe(expected)
+    }
+  })
+  it("of a driver holds for all of its tools: the specification's own, once its host is named and its functions are given", async () => {
+    const manifests = openSeeds("aip-30")
+    folders.push(manifests)
+    const read: BuiltinFunction = async ({ input, files: own }) => {
+      const file = await own.read(input["path"] as string, 1_000)
+      return file.ok ? file.value.toString("utf8") : file.fault
+    }
+    const unused = (): never => {
+      throw new Error("nobody asked for it")
+    }
+    const builtins = { "fs.read": read, "fs.write": unused, "fs.list": unused, "fs.exists": unused }
+    for (const [config, expected] of [
+      ["builtin_hosts: [agentik-runtime]\n", "read me\n"],
+      ["", "tool_unavailable"],
+    ] as const) {
+      const world = await openWorld(`${config}manifests: ["${manifests}"]\n`, { manifests: [], builtins })
+      worlds.push(world)
+      const envelope = await world.call("fs.read", { path: "README.md" })
+      expect(envelope.ok ? envelope.value : envelope.error.code).toBe(expected)
     }
   })
   it("without a function is not available, and a name of caisson's own is nobody's to give", async () => {

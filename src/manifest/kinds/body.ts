@@ -67,7 +67,8 @@ export function readCall(
   tool: string,
   context: Context,
 ): KindCall {
-  if (body.kind === "builtin") return { builtin: readBuiltinCall(block ?? {}, path, tool, context.report) }
+  if (body.kind === "builtin")
+    return { builtin: readBuiltinCall(block ?? {}, path, { tool, driver: body.builtin }, context.report) }
   if (block === undefined || body.kind === "code") return {}
   switch (body.kind) {
     case "cli":

@@ -9,13 +9,15 @@ import type { JsonObject } from "../base-types.ts"
 export interface BuiltinSpec {
   /** what of the workspace its functions see and write; absent: all of it, and what the contract says */
   readonly fs?: CliSandbox["fs"]
+  /** the host, or the function, of entries that name none of their own (`metadata.builtin.host_id`) */
+  readonly hostId?: string
 }
 
 /** The function that answers with what a person says. */
 export const HUMAN = "caisson.human"
 
 export interface BuiltinCall {
-  /** under which the host knows the function; absent in the manifest: the tool's id */
+  /** under which the host knows the function; absent in the manifest: the driver's, else the tool's id */
   readonly hostId: string
   /** of a function that asks a database: which, and what */
   readonly database?: DatabaseCall
@@ -30,11 +32,20 @@ export function readBuiltin(front: JsonObject, report: Report): BuiltinSpec {
   for (const key of asks ? ["install"] : ["install", "auth", "network"])
     if (front[key] !== undefined) report.error("builtin-extra", key, `a builtin driver has no \`${key}\``, "remove it")
   const sandbox = optionalObject(front, "sandbox")
-  return sandbox === undefined ? {} : { fs: readSandbox(sandbox, "sandbox", report).fs }
+  const hostId = optionalText(object(object(front, "metadata"), "builtin"), "host_id")
+  return {
+    ...(sandbox === undefined ? {} : { fs: readSandbox(sandbox, "sandbox", report).fs }),
+    ...(hostId === undefined ? {} : { hostId }),
+  }
 }
 
-export function readBuiltinCall(block: JsonObject, path: string, tool: string, report: Report): BuiltinCall {
-  const hostId = optionalText(block, "host_id") ?? tool
+export function readBuiltinCall(
+  block: JsonObject,
+  path: string,
+  { tool, driver }: { readonly tool: string; readonly driver: BuiltinSpec },
+  report: Report,
+): BuiltinCall {
+  const hostId = optionalText(block, "host_id") ?? driver.hostId ?? tool
   const database = optionalObject(block, "database")
   if (database === undefined) return { hostId }
   const engine = hostId === DATABASE_HOSTS.mysql ? "mysql" : "postgresql"
