@@ -1,5 +1,4 @@
 /** Calls recorded at the proxy, and replayed with the network closed: equal effects, and nothing of the secrets. */
-import { execFileSync } from "node:child_process"
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { createServer as createSecureServer } from "node:https"
@@ -213,42 +212,5 @@ describe("record and replay", () => {
     served = []
     expect(said(await call({ replay: tape("osv") }))).toEqual(said(first))
     expect(served).toEqual([])
-  })
-
-  test("a git clone over HTTP is replayed to the same tree", async ({ skip }) => {
-    const source = mkdtempSync(join(folder, "source-"))
-    const git = (...args: string[]): string =>
-      execFileSync("git", ["-c", "user.name=T", "-c", "user.email=t@example.com", "-C", source, ...args], {
-        env: { ...process.env, GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" },
-        encoding: "utf8",
-      })
-    try {
-      git("init", "-q", "-b", "main")
-    } catch {
-      return skip("git is not here; apt-get install git")
-    }
-    writeFileSync(join(source, "file.txt"), "hull\n")
-    git("add", ".")
-    git("commit", "-q", "-m", "one")
-    git("update-server-info")
-    execFileSync("git", ["clone", "-q", "--bare", source, join(source, "repo.git")])
-    const backend = await import("./git-http.ts")
-    const port = await opened(createServer(backend.gitHttp(source)))
-    writeFileSync(
-      join(folder, "caisson.yaml"),
-      readFileSync(join(folder, "caisson.yaml"), "utf8").replace(/plain\.test: .*/, `plain.test: 127.0.0.1:${port}`),
-    )
-    await host.reload()
-    const script =
-      "mkdir out; git clone -q http://plain.test/repo.git /tmp/repo && cat /tmp/repo/file.txt > out/file.txt && cat out/file.txt"
-    const first = await go(script, { record: tape("git") })
-    expect(said(first)).toBe("hull\n")
-    servers.at(-1)?.closeAllConnections()
-    await new Promise((resolve) => servers.pop()?.close(resolve))
-    for (let times = 0; times < 2; times += 1) {
-      const again = await go(script, { replay: tape("git") })
-      expect(said(again)).toBe("hull\n")
-      expect(writeSetDigest(again.effects)).toBe(writeSetDigest(first.effects))
-    }
   })
 })

@@ -1,36 +1,24 @@
 /** What the documents tell people to type, typed: the README's own blocks, and the tour's commands. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { join } from "node:path"
 import { execa } from "execa"
 import { afterEach, beforeEach, expect, test } from "vitest"
-import { launcher, scratch } from "../cli/run-caisson.ts"
+import { scratch } from "../cli/run-caisson.ts"
+import { blocksIn, blocksOf, clone, type as typeIn, writeShown } from "./typing.ts"
 
-const clone = fileURLToPath(new URL("../..", import.meta.url))
 let room: ReturnType<typeof scratch>
 beforeEach(() => {
   room = scratch()
 })
 afterEach(() => room[Symbol.dispose]())
 
-/** In a shell, in the clone, with a home and temporary files of its own; npx runs the launcher of this clone. */
-const type = async (commands: string, stopAtFailure: boolean): Promise<readonly string[]> => {
-  for (const folder of ["home", "tmp"]) mkdirSync(join(room.folder, folder))
-  const script = `${stopAtFailure ? "set -e" : ""}
-npx() { shift; "${process.execPath}" "${launcher}" "$@"; }
-${commands}`
-  const env = { HOME: join(room.folder, "home"), TMPDIR: join(room.folder, "tmp"), CAISSON_DATA: "" }
-  const { stdout, stderr, exitCode } = await execa("bash", ["-c", script], { cwd: clone, env, reject: false })
-  if (stopAtFailure && exitCode !== 0) throw new Error(`ended with ${exitCode}: ${stderr}`)
-  return stdout.split("\n").filter((line) => line !== "")
-}
-
-const blocksIn = (text: string): string => [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block]) => block).join("")
+const type = (commands: string, stopAtFailure: boolean): Promise<readonly string[]> =>
+  typeIn(commands, { room: room.folder, stopAtFailure })
 
 /** The sh blocks below a heading of the README. */
 const blocksBelow = (heading: string): string => {
   const text = readFileSync(join(clone, "README.md"), "utf8")
-  return blocksIn(text.split(/^## /m).find((part) => part.startsWith(heading)) ?? "")
+  return blocksIn(text.split(/^## /m).find((part) => part.startsWith(heading)) ?? "").join("")
 }
 
 test("the README's first calls all work as they are written", async () => {
@@ -49,17 +37,6 @@ test("the README's recipe for hosts of one's own leads to the driver with those 
   const said = await type(blocksBelow("The catalogue"), true)
   expect(JSON.parse(said.at(-1) ?? "")).toMatchObject({ selected: "my-curl@1", egress: ["docs.example.org"] })
 })
-
-/** The files that a document shows whole (```yaml NAME), written below `folder` as manifests. */
-const writeShown = (document: string, folder: string): readonly string[] =>
-  [...readFileSync(join(clone, document), "utf8").matchAll(/^```yaml (\S+\.md)\n(.*?)^```/gms)].map(
-    ([, name = "", front = ""]) => {
-      const path = join(folder, name)
-      mkdirSync(dirname(path), { recursive: true })
-      writeFileSync(path, `---\n${front}---\n`)
-      return path
-    },
-  )
 
 test("the example of the manifest reference validates strictly, and its own example holds", async () => {
   expect(writeShown("docs/manifests.md", room.folder)).toHaveLength(2)
@@ -106,7 +83,7 @@ test("every command that the tour shows can be typed and ends as in the tour", a
 })
 
 test("docs/conform.md is typed as it is written, from a folder of one's own", async () => {
-  const typed = blocksIn(readFileSync(join(clone, "docs", "conform.md"), "utf8"))
+  const typed = blocksOf("docs/conform.md").join("")
   const said = await type(`JUNIT=$(mktemp -d)\n${typed.replaceAll("report.xml", '"$JUNIT/report.xml"')}`, true)
   const reports = said.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line) as { ok: boolean })
   expect(reports.map(({ ok }) => ok)).toEqual([true, true, true, false])
@@ -114,7 +91,7 @@ test("docs/conform.md is typed as it is written, from a folder of one's own", as
 })
 
 test("docs/replay.md is typed as it is written", async () => {
-  const said = await type(blocksIn(readFileSync(join(clone, "docs", "replay.md"), "utf8")), true)
+  const said = await type(blocksOf("docs/replay.md").join(""), true)
   expect(said.map((line) => JSON.parse(line) as object)).toMatchObject([
     { ok: true, notes: [expect.stringContaining("recorded: 0 exchanges")] },
     { ok: true, notes: [expect.stringContaining("replayed: 0 of 0 exchanges")] },
@@ -122,7 +99,7 @@ test("docs/replay.md is typed as it is written", async () => {
 })
 
 test("docs/run.md is typed as it is written, but for the host that is elsewhere", async () => {
-  const written = blocksIn(readFileSync(join(clone, "docs", "run.md"), "utf8"))
+  const written = blocksOf("docs/run.md").join("")
   const typed = written.split("\n").filter((line) => !line.includes("curl"))
   const said = await type(`W=$(mktemp -d)\n${typed.join("\n")}\nls "$W/out"; ls "$W" | wc -l`, true)
   expect(said.some((line) => line.endsWith(" README.md"))).toBe(true)
