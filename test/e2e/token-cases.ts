@@ -9,17 +9,19 @@ import { removeFolder } from "../support/remove-folder.ts"
 import { BrowsingPerson, type OidcServer, startOidc } from "../support/servers/oidc.ts"
 import { openFolder } from "./host-world.ts"
 
-interface Answer {
+export interface Answer {
   readonly ok: boolean
   readonly value?: unknown
   readonly error?: { readonly code: string; readonly message: string }
   readonly expires?: string
 }
-interface TokenWorld extends AsyncDisposable {
+export interface TokenWorld extends AsyncDisposable {
   readonly server: OidcServer
   readonly folder: string
+  readonly data: string
   readonly workspace: string
   login(user: string): Promise<Answer>
+  logout(user: string): Promise<Answer>
   do(user: string, verb: string, value?: string): Promise<Answer>
   /** the host ends, and another takes over its data folder */
   restart(): Promise<void>
@@ -29,16 +31,18 @@ interface TokenWorld extends AsyncDisposable {
 const fixture = join(import.meta.dirname, "../../fixtures/logins-tokens")
 
 /** The same driver, whose manifest leaves it to an AUTH.md where its tokens come from. */
-const describedBy = (authMd: string, manifests: string): void => {
-  cpSync(fixture, manifests, { recursive: true })
-  const driver = join(manifests, "keeper", "DRIVER.md")
-  const text = readFileSync(driver, "utf8").replace(/^metadata:\n {2}oauth: .*\n/m, "")
-  if (/oauth/.test(text)) throw new Error("the fixture still names where its tokens come from")
-  writeFileSync(driver, text)
-  writeFileSync(join(manifests, "keeper", "AUTH.md"), authMd)
-}
+const describedBy =
+  (authMd: string) =>
+  (manifests: string): void => {
+    const driver = join(manifests, "keeper", "DRIVER.md")
+    const text = readFileSync(driver, "utf8").replace(/^metadata:\n {2}oauth: .*\n/m, "")
+    if (/oauth/.test(text)) throw new Error("the fixture still names where its tokens come from")
+    writeFileSync(driver, text)
+    writeFileSync(join(manifests, "keeper", "AUTH.md"), authMd)
+  }
 
-const open = async (settings: string, authMd?: string): Promise<TokenWorld> => {
+/** `change`: made to a copy of the fixture. */
+export const openTokenWorld = async (settings: string, change?: (manifests: string) => void): Promise<TokenWorld> => {
   const authority = createCallAuthority()
   const server = await startOidc({ name: "id.test", certificate: authority.leafFor("id.test") })
   const folder = openFolder()
@@ -46,8 +50,9 @@ const open = async (settings: string, authMd?: string): Promise<TokenWorld> => {
     join(folder, name),
   ) as [string, string, string, string]
   mkdirSync(workspace)
-  const manifests = authMd === undefined ? fixture : join(folder, "manifests")
-  if (authMd !== undefined) describedBy(authMd, manifests)
+  const manifests = change === undefined ? fixture : join(folder, "manifests")
+  if (change !== undefined) cpSync(fixture, manifests, { recursive: true })
+  change?.(manifests)
   writeFileSync(roots, authority.caPem)
   const at = `"127.0.0.1:${server.tlsPort}"`
   const text = `${settings}manifests: ["${manifests}"]\negress: { services: { id.test: ${at}, other.test: ${at} } }\n`
@@ -84,8 +89,10 @@ const open = async (settings: string, authMd?: string): Promise<TokenWorld> => {
   return {
     server,
     folder,
+    data,
     workspace,
     login: (user) => order({ user, ...{ login: true } }),
+    logout: (user) => order({ user, ...{ logout: true } }),
     do: (user, verb, value = "") => order({ user, ...{ verb, with: value } }),
     stop,
     restart: async () => {
@@ -102,7 +109,7 @@ const open = async (settings: string, authMd?: string): Promise<TokenWorld> => {
   }
 }
 
-const filesIn = (folder: string): readonly string[] =>
+export const filesIn = (folder: string): readonly string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((entry) =>
     entry.isFile() ? [readFileSync(join(entry.parentPath, entry.name), "latin1")] : [],
   )
@@ -112,7 +119,7 @@ export const tokenSuite = (backend: "namespace" | "docker", settings: () => stri
   const setting = (): string => `backend: ${backend}\n${settings()}`
 
   it("logs in, calls and refreshes with placeholders alone; what was rotated is kept though the call is refused", async () => {
-    await using world = await open(setting())
+    await using world = await openTokenWorld(setting())
     const { server } = world
     const said: Answer[] = []
     const ask = async (verb: string, value?: string, user = "alice"): Promise<Answer> => {
@@ -168,13 +175,16 @@ export const tokenSuite = (backend: "namespace" | "docker", settings: () => stri
   it("does not log in by itself at an issuer whose token endpoint nobody named: no token is given out", async () => {
     const says = (auth: string): string =>
       `---\nid: id\ndescription: d\napiBase: https://id.test\nauth: { flow: device-code, tokenStore: { keychain: k }, issuer: "https://id.test"${auth} }\n---\n`
-    await using silent = await open(setting(), says(""))
+    await using silent = await openTokenWorld(setting(), describedBy(says("")))
     expect(await silent.login("alice")).toMatchObject({
       ok: false,
       error: { message: expect.stringContaining("without the endpoint") as string },
     })
     expect([silent.server.given, silent.server.grants]).toEqual([[], []])
-    await using named = await open(setting(), says(', endpoints: { token: "https://id.test/token" }'))
+    await using named = await openTokenWorld(
+      setting(),
+      describedBy(says(', endpoints: { token: "https://id.test/token" }')),
+    )
     expect(await named.login("alice")).toMatchObject({ ok: true, state: "authed" })
     expect(stateOf(await named.do("alice", "state"))["refresh_token"]).toMatch(/^caisson-refresh-/)
   }, 300_000)

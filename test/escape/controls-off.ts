@@ -27,13 +27,28 @@ const asWritten = (text: string): RegExp => {
 }
 
 /** Edits whose text is not in today's source exactly once. */
-export const brokenEdits = (control: Control): string[] =>
+export const brokenEdits = (control: Pick<Control, "name" | "edits">): string[] =>
   control.edits
     .filter(
       ({ file, find }) =>
         [...readFileSync(join(repository, "src", file), "utf8").matchAll(asWritten(find))].length !== 1,
     )
     .map(({ file, find }) => `${control.name}: ${file}: ${find}`)
+
+/** Edits made to a copy of `src`; one whose text is not there exactly once throws. */
+export const editIn = (source: string, { name, edits }: Pick<Control, "name" | "edits">): void => {
+  for (const { file, find, replace } of edits) {
+    const path = join(source, file)
+    const text = readFileSync(path, "utf8")
+    const found = [...text.matchAll(asWritten(find))]
+    if (found.length !== 1)
+      throw new Error(`"${name}": ${file} holds the text to take out ${found.length} times: ${find}`)
+    writeFileSync(
+      path,
+      text.replace(asWritten(find), () => replace),
+    )
+  }
+}
 
 /** A copy of `src` without the control, and the folder to remove afterwards. */
 const weaken = (control: Control): { folder: string; source: string } => {
@@ -42,18 +57,11 @@ const weaken = (control: Control): { folder: string; source: string } => {
   cpSync(join(repository, "src"), source, { recursive: true })
   cpSync(join(repository, "package.json"), join(folder, "package.json"))
   symlinkSync(join(repository, "node_modules"), join(folder, "node_modules"))
-  for (const { file, find, replace } of control.edits) {
-    const path = join(source, file)
-    const text = readFileSync(path, "utf8")
-    const found = [...text.matchAll(asWritten(find))]
-    if (found.length !== 1) {
-      removeFolder(folder)
-      throw new Error(`"${control.name}": ${file} holds the text to take out ${found.length} times: ${find}`)
-    }
-    writeFileSync(
-      path,
-      text.replace(asWritten(find), () => replace),
-    )
+  try {
+    editIn(source, control)
+  } catch (error) {
+    removeFolder(folder)
+    throw error
   }
   return { folder, source }
 }

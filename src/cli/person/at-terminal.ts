@@ -23,7 +23,7 @@ const tellPage = ({ url, code, direct, through, from }: PageToOpen, terminal: Te
   if (direct !== undefined) terminal.say(`  with the code in it: ${inline(direct)}`)
   if (code === undefined) return
   // A code is made to be entered on another device: its page is a telephone's as well.
-  const { columns = 0 } = process.stderr
+  const { columns } = process.stderr
   for (const line of qrLines(direct ?? url, { paint: terminal.paint, columns, wide: isUnicodeLocale(process.env) }) ??
     [])
     terminal.say(line)

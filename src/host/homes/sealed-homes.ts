@@ -30,6 +30,8 @@ export interface OpenedHome {
   readonly content: HomeContent
   /** paths of it that are there for this run alone: what becomes of them is nobody's to know */
   readonly given?: ReadonlySet<string>
+  /** nobody kept or wiped it since */
+  isCurrent(): boolean
   keep(after: HomeAfter): Promise<HomeKept>
 }
 
@@ -153,6 +155,10 @@ export const openSealedHomes = ({
         ok: true as const,
         value: {
           content: base.content,
+          isCurrent() {
+            const now = store.fileAt(at)
+            return now.ok && now.value?.line === base.file?.line
+          },
           async keep(after: HomeAfter) {
             if (!after.ok) return notKept(after.message)
             const content = withKept(base.content, after.content, keeps)

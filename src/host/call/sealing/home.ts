@@ -69,6 +69,7 @@ const withSecrets = (opened: OpenedHome, files: SealedSecrets["files"]): OpenedH
   return {
     content: withFiles(opened.content, files),
     given,
+    isCurrent: () => opened.isCurrent(),
     keep: (after) =>
       opened.keep(after.ok ? { ok: true, content: after.content.filter(({ path }) => !given.has(path)) } : after),
   }

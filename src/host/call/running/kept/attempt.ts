@@ -3,7 +3,7 @@
  *
  * Guarantees: the calls of one driver, workspace and user come one after the other. A server that was kept serves only where
  * nothing has happened to it or to the workspace since: it lives, wrote nothing while nobody called, and the workspace is,
- * by `stat`, what it was when the server was started; else it is thrown away with whatever it wrote, and another is
+ * by `stat`, what it was when the server was started, as is its home where a login keeps something there; else it is thrown away with whatever it wrote, and another is
  * started on a new layer. It is kept again only where it answered, and neither it nor anybody else changed the workspace:
  * whatever it wrote ends it, so that its layer is sealed, judged and committed as any. A call that fails otherwise, is
  * cancelled or is too late ends it. Whether the call's verdict lets it be kept is decided by whoever judges (`Attempt.kept`).
@@ -61,6 +61,8 @@ const unfit = async (server: KeptServer, print: string | undefined, wallMs: numb
   if (server.isOver) return "it ended"
   if (!server.lasts(wallMs)) return "its time was over"
   if (print === undefined || print !== server.print) return "the workspace changed"
+  // A login that was renewed, ended or done anew since: it would go on with what was there before.
+  if (server.home?.isCurrent() === false) return "its home changed"
   const seen = await server.running.glance().catch(() => undefined)
   if (seen === undefined) return "it ended"
   if (seen.written) return "it wrote while nobody called"
