@@ -13,6 +13,7 @@ import { Logins } from "./calls/login.ts"
 import { Runs } from "./calls/runs.ts"
 import { createStates, isOf, type Subject, whoseOf } from "./calls/states.ts"
 import { mcpLimits } from "./limits.ts"
+import { isDeeperThan, isLasting } from "./message.ts"
 import { createMcpServer, type McpOptions } from "./server.ts"
 import { Sessions } from "./sessions.ts"
 import { Subscribers } from "./subscribers.ts"
@@ -104,6 +105,10 @@ export const createMcpOverHttp = (parts: {
       const whose = whoseOf(caller)
       if (Array.isArray(body) && body.length > mcpLimits.batch.value)
         return tooMany(response, 400, `a batch has at most ${mcpLimits.batch.value} messages`)
+      if (isDeeperThan(body, mcpLimits.depth.value))
+        return tooMany(response, 400, `a message has at most ${mcpLimits.depth.value} levels`)
+      if (isLasting(body) && JSON.stringify(body).length > mcpLimits.lastingChars.value)
+        return tooMany(response, 413, `such a message has at most ${mcpLimits.lastingChars.value} characters`)
       if (!isModern(body)) {
         const key = JSON.stringify(of)
         const id = request.headers["mcp-session-id"]

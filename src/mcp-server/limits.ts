@@ -20,6 +20,11 @@ export const mcpLimits = Object.freeze({
   roots: limit(64, "folders that a client names: the rest is left out"),
   completions: limit(100, "of one argument: the rest is only counted"),
   requestBytes: limit(18 * 1024 * 1024, "one message: 413, or the connection ends"),
+  depth: limit(320, "levels of one message: 400, and it is not read"),
+  lastingChars: limit(
+    256 * 1024,
+    "of a message that begins a session or a stream, and is kept as long as it is open: 413",
+  ),
   batch: limit(32, "messages of one body: 400, and none is read"),
   stateSeconds: limit(600, "a client that comes back later with an answer is refused; what is held is held on"),
   askMs: limit(
@@ -46,6 +51,8 @@ export const mcpLimits = Object.freeze({
   runningOfOne: limit(32, "of one caller: the same"),
   kept: limit(1_024, "those and tasks that ended, until their time is over: the same"),
   keptOfOne: limit(128, "of one caller: the same"),
+  keptChars: limit(256 * 1024 * 1024, "of what tasks answered: the oldest are told by the address of their call alone"),
+  keptCharsOfOne: limit(32 * 1024 * 1024, "of one caller: the same"),
   logins: limit(32, "logins that clients were asked to open a page for: a further call says `auth_required`"),
   loginsOfOne: limit(4, "of one caller: the same"),
   loginPageMs: limit(20_000, "a login that names no page within it is left to `caisson login`"),

@@ -18,7 +18,7 @@ import {
 import type { Caller } from "../host/access/caller.ts"
 import type { Host } from "../host/types.ts"
 import type { JsonObject } from "../manifest/types.ts"
-import { canServe, type Catalogue, catalogueOf, type Entry } from "./catalogue/catalogue.ts"
+import { canServe, canServeIn, type Catalogue, catalogueOf, type Entry } from "./catalogue/catalogue.ts"
 import { complete } from "./catalogue/completing.ts"
 import { find, finders, isFinder } from "./catalogue/finding.ts"
 import { toolOf } from "./catalogue/tools.ts"
@@ -144,8 +144,9 @@ const optionsOf = (states: States): ServerOptions => ({
 })
 
 const serveTools = (server: Server, options: McpOptions, catalogue: () => Promise<Catalogue>): void => {
-  const { finds = false } = options
-  const listed = async () => [...(await catalogue()).tools.values()].filter(canServe).map(toolOf)
+  const { finds = false, workspace } = options
+  const fits = canServeIn(workspace)
+  const listed = async () => [...(await catalogue()).tools.values()].filter(fits).map(toolOf)
   server.setRequestHandler("tools/list", async ({ params }) => {
     const { page, nextCursor } = pageOf(finds ? finders : await listed(), ({ name }) => name, params?.cursor)
     return { tools: page, ...(nextCursor === undefined ? {} : { nextCursor }) }
@@ -159,7 +160,7 @@ const serveTools = (server: Server, options: McpOptions, catalogue: () => Promis
     const go = (entry: Entry, input: JsonObject) =>
       callTool(options, entry, input, server, request, ctx) as Promise<never>
     if (finds) {
-      const found = isFinder(name) ? find(tools, name, given) : none()
+      const found = isFinder(name) ? find(tools, name, given, fits) : none()
       return "content" in found ? found : go(found.entry, found.input)
     }
     return go(tools.get(name) ?? none(), given as JsonObject)

@@ -172,6 +172,25 @@ describe("a client that means no good", () => {
     expect((await ask(alice, "tools/call", call, { "mcp-session-id": "x" })).status).toBe(200)
   })
 
+  it("is refused what would be kept of it as long as a session or a stream is open, and what is nested without end", async () => {
+    const name = "x".repeat(mcpLimits.lastingChars.value)
+    const { params } = initialize
+    const long = await post(bob, { ...initialize, params: { ...params, clientInfo: { name, version: "1" } } })
+    expect([long.status, long.session]).toEqual([413, null])
+    const uris = Array.from({ length: 10_000 }, (_, at) => `notes:${at}-${"x".repeat(40)}`)
+    expect((await ask(bob, "subscriptions/listen", { notifications: { resourceSubscriptions: uris } })).status).toBe(
+      413,
+    )
+    let document: unknown = 1
+    for (let depth = 0; depth < mcpLimits.depth.value; depth += 1) document = [document]
+    const call = { name: "json.query", arguments: { filter: ".", document } }
+    expect(await ask(bob, "tools/call", call)).toMatchObject({ status: 400, body: { error: { code: -32600 } } })
+    const many = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"a":${"[".repeat(400_000)}${"]".repeat(400_000)}}}`
+    const headers = { authorization: `Bearer ${bob}`, "content-type": "application/json" }
+    const told = await fetch(`${world.address}/mcp`, { method: "POST", headers, body: many })
+    expect(told.status).toBe(400)
+  })
+
   it("is refused what is too much: a batch, a list of subscriptions", async () => {
     const { session } = await post(bob, initialize)
     const headers = { "mcp-session-id": session ?? "", "mcp-protocol-version": "2025-11-25" }

@@ -184,6 +184,28 @@ describe("the catalogue over MCP, on the daemon", () => {
     await Promise.all([client.close(), others.close()])
   })
 
+  it("shows the tools that can be called where it stands: without a folder none that changes files", async () => {
+    const made = await world.daemon.host.tokens.issue({ user: "alice", workspaces: "any", roles: ["caller"] })
+    if (!made.ok) throw new Error(made.error.message)
+    const named = async (query: string): Promise<readonly string[]> => {
+      const client = await connect(made.value.token, query)
+      const { tools } = await client.listTools()
+      await client.close()
+      return tools.map(({ name }) => name)
+    }
+    const nowhere = await named("")
+    expect(nowhere).toContain("json.query")
+    expect(nowhere).not.toContain("fixture.act")
+    expect(nowhere).not.toContain("file.write")
+    expect(await named(`?workspace=${encodeURIComponent(world.workspace)}`)).toEqual(
+      expect.arrayContaining(["json.query", "fixture.act", "file.write"]),
+    )
+    const client = await connect(made.value.token, "?find=1")
+    const found = await client.callTool({ name: "find_tools", arguments: { query: "write" } })
+    expect(JSON.stringify(found.content)).not.toContain("file.write")
+    await client.close()
+  })
+
   it("has three tools that find the others, where a client asks for that", async () => {
     const client = await connect(await tokenOf("alice"), "?find=1")
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual([

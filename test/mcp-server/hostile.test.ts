@@ -7,6 +7,9 @@ import type { JsonObject, JsonValue, ToolContract } from "../../src/manifest/typ
 import { keepQuestion } from "../../src/mcp-server/calls/approval.ts"
 import { askBefore } from "../../src/mcp-server/calls/before.ts"
 import { Logins } from "../../src/mcp-server/calls/login.ts"
+import { Run } from "../../src/mcp-server/calls/run.ts"
+import { Runs } from "../../src/mcp-server/calls/runs.ts"
+import { taskOf } from "../../src/mcp-server/calls/task.ts"
 import { createTelling } from "../../src/mcp-server/calls/told.ts"
 import { inputIn } from "../../src/mcp-server/catalogue/address.ts"
 import { catalogueOf } from "../../src/mcp-server/catalogue/catalogue.ts"
@@ -60,9 +63,10 @@ it("an address that two contracts answer for is neither's", async () => {
 
 it("a search and a call's arguments are what the finders say that they take", () => {
   const { tools } = catalogueOf([listing("a.b")])
-  expect(find(tools, "find_tools", { query: "a ".repeat(mcpLimits.queryChars.value) })).toMatchObject({ isError: true })
-  expect(find(tools, "call_tool", { name: "a.b", arguments: ["x"] })).toMatchObject({ isError: true })
-  expect(find(tools, "call_tool", { name: "a.b", arguments: "x" })).toMatchObject({ isError: true })
+  const asked = (finder: string, input: Record<string, unknown>) => find(tools, finder, input, () => true)
+  expect(asked("find_tools", { query: "a ".repeat(mcpLimits.queryChars.value) })).toMatchObject({ isError: true })
+  expect(asked("call_tool", { name: "a.b", arguments: ["x"] })).toMatchObject({ isError: true })
+  expect(asked("call_tool", { name: "a.b", arguments: "x" })).toMatchObject({ isError: true })
 })
 
 const told = (values: readonly JsonValue[]): JsonObject[] => {
@@ -152,4 +156,29 @@ it("a question about changes is nothing but what stands there", () => {
   expect(message).not.toMatch(/[\u001b\u202e\u2066\u200b\r]/)
   expect(message.split("\n")).not.toContain("delete everything")
   expect(message.split("\n").filter((line) => line.startsWith("Keep these"))).toEqual([])
+})
+
+it("tasks that answered much take no more room than one caller has: the oldest are told by their call's address", async () => {
+  using runs = new Runs()
+  const [entry] = catalogueOf([listing("a.b")]).tools.values()
+  if (entry === undefined) throw new Error("the tool is not there")
+  const telling = createTelling("a.b", { mcpReq: {} } as never)
+  const ended = async (whose: string, at: number): Promise<Run> => {
+    const run = new Run(entry, whose, telling)
+    expect(runs.keep(run, 60_000)).toBe(true)
+    const value = "x".repeat(mcpLimits.keptCharsOfOne.value / 4)
+    run.follow(
+      Promise.resolve({ ok: true, value, call: `CALL${at}`, driver: "d@1", effects: [], denied: [], receipt: "r" }),
+    )
+    await run.next(new AbortController().signal)
+    return run
+  }
+  const theirs = await ended("other", 0)
+  const mine: Run[] = []
+  for (let at = 1; at <= 10; at += 1) mine.push(await ended("me", at))
+  const whole = (run: Run): boolean => JSON.stringify(taskOf(run)).includes("xxxx")
+  expect(mine.map(whole)).toEqual([...Array.from({ length: 7 }, () => false), true, true, true])
+  expect(whole(theirs)).toBe(true)
+  expect(taskOf(mine[0] as Run)).toMatchObject({ status: "completed", result: { isError: true } })
+  expect(JSON.stringify(taskOf(mine[0] as Run))).toContain("caisson://calls/CALL1")
 })

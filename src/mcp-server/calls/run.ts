@@ -36,6 +36,8 @@ export class Run {
   readonly whose: string
   readonly telling: Telling
   readonly began = new Date()
+  /** whoever keeps it weighs what it answered */
+  onEnd: (() => void) | undefined
   readonly #cancel = new AbortController()
   readonly #pending = new Map<string, Pending>()
   readonly #waiting = new Set<() => void>()
@@ -70,6 +72,29 @@ export class Run {
     return this.#isCancelled
   }
 
+  /** What it answered is left to the record of calls. */
+  putAside(): void {
+    const envelope = this.#envelope
+    if (envelope === undefined) return
+    const { call, driver, receipt } = envelope
+    this.#envelope = {
+      ok: false,
+      error: {
+        code: "limit_exceeded",
+        class: "tool",
+        message: "what this call answered is too much to be kept here; the call itself stands as it ended",
+        hint: `read caisson://calls/${call}`,
+        retryable: false,
+        details: { limit: "kept" },
+      },
+      call,
+      ...(driver === undefined ? {} : { driver }),
+      effects: [],
+      denied: [],
+      receipt,
+    }
+  }
+
   follow(call: Promise<Envelope>): void {
     void call.then(
       (envelope) => this.#end(() => void (this.#envelope = envelope)),
@@ -78,6 +103,7 @@ export class Run {
   }
   #end(note: () => void): void {
     note()
+    this.onEnd?.()
     this.#dismiss()
     this.#tell()
   }

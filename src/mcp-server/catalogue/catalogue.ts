@@ -88,3 +88,9 @@ const isWaiting = (code: string): boolean => code === "auth_required" || code ==
 /** What can be served now: a tool whose drivers are all away would only fail. */
 export const canServe = ({ listing: { availability } }: Entry): boolean =>
   availability.available || isWaiting(availability.code)
+
+/** What can be called there: without a workspace nothing that changes files. */
+export const canServeIn =
+  (workspace: string | undefined) =>
+  (entry: Entry): boolean =>
+    canServe(entry) && (workspace !== undefined || entry.contract.mutates.every((scope) => scope.class !== "workspace"))

@@ -64,13 +64,14 @@ export const find = (
   tools: ReadonlyMap<string, Entry>,
   finder: string,
   input: Readonly<Record<string, unknown>>,
+  fits: (entry: Entry) => boolean,
 ): CallToolResult | { readonly entry: Entry; readonly input: JsonObject } => {
   if (finder === "find_tools") {
     const query = textOf(input["query"])
     if (query.length > mcpLimits.queryChars.value)
       return said(`a search has at most ${mcpLimits.queryChars.value} characters`, true)
     const words = query.toLowerCase().split(/\s+/).filter(Boolean)
-    const found = [...tools.values()].filter((entry) => matches(entry, words))
+    const found = [...tools.values()].filter((entry) => matches(entry, words) && fits(entry))
     return said(
       found.slice(0, mcpLimits.found.value).map(({ name, contract: { description } }) => ({ name, description })),
     )
