@@ -18,6 +18,6 @@ if (code === 0 && !process.argv.includes("--once")) {
   say("  npx caisson why files.list                          which driver, and the sealed profile it gets")
   say("  npx caisson doctor                                  which controls hold on this machine")
   say("")
-  code = await runToEnd(node, [join(root, "bin", "caisson.cjs"), "serve"])
+  code = await runToEnd(node, [join(root, "bin", "caisson.cjs"), "serve", "--tell-token"])
 }
 process.exitCode = code

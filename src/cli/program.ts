@@ -162,6 +162,7 @@ const addDaemon = (program: Command, version: string, terminal: Terminal, finish
     .command("serve")
     .description(commands.serve)
     .option("--listen <address>", options.listenOn)
+    .option("--tell-token", options.tellToken)
     .addOption(manifests())
     .addOption(backend())
     .action(async (flags) => finish(await (await import("./commands/serving/serve.ts")).run(flags, version, terminal)))

@@ -59,6 +59,8 @@ export const options = {
   exec: "a program that it may start (repeatable; default: none but its own)",
   secret: "a secret of the vault that it is given as a variable (repeatable)",
   timeout: "how many seconds it may take (default: a day)",
+  tellToken:
+    "say a data folder's first token on stderr also where that is no terminal (else: in `first-token` of the data folder)",
   observe: "record what it asks for: files, programs, hosts (`access` of the envelope)",
   noObserve: "do not record what it asks for: files and programs that it is refused are then not named",
   runJson: "the envelope alone on stdout, with what the command printed in it",
@@ -167,6 +169,7 @@ export const manFiles = [
 export const says = {
   closing: "letting calls settle; press again to end at once",
   toldOnce: "a token, told this once",
+  revoked: "opens nothing from now on",
   noTokens: "no tokens yet; `caisson tokens create` makes one",
   noGrants: "no grants; `caisson grants create` gives one",
   cancelling: "cancelling; press again to end at once",

@@ -36,6 +36,7 @@ export const daemonLimits = Object.freeze({
   jobsOfOne: limit(4, "of one user: overloaded"),
   jobsTold: limit(128, "logins and installs that ended and can still be looked at; the oldest are forgotten"),
   jobKeepMs: limit(600_000, "since one ended: it is forgotten"),
+  loginBeginMs: limit(2_000, "a login that has not begun by then is told of as one that is under way"),
   loginMs: limit(900_000, "a login whose person does not come: it is ended"),
   installMs: limit(3_600_000, "an install that takes longer is ended"),
   loginPages: limit(16, "pages that a login asks to have opened; the oldest are forgotten"),

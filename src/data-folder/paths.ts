@@ -33,6 +33,9 @@ export const auditReserveFile = at("audit", ".reserve")
 /** where in the log what lies: made from it, and made anew wherever it is missing */
 export const receiptIndexFile = at("receipts-index.db")
 
+/** of a daemon that was begun where nobody sits: until somebody takes it */
+export const firstTokenFile = at("first-token")
+
 /** what stays here when the evidence is taken along */
 const keysFolder = at("keys")
 export const auditKeyFile = at("keys", "audit-ed25519.pem")

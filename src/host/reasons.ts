@@ -134,7 +134,7 @@ export const reasons = Object.freeze({
     428,
     4,
     "this call needs a person's approval",
-    "look at the effects, then approve the held call, or run it again with --yes",
+    "a person looks at the effects, then approves or denies the held call",
   ),
   approval_expired: reason(
     "needs-action",

@@ -310,12 +310,16 @@ export interface SecretOptions extends ListOptions {
 type SecretAnswer<T> = Promise<
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: CallError }
 >
+export interface SecretListing extends SecretName {
+  /** where the scope's workspace was when it was first named here */
+  readonly folder?: string
+}
 export interface SecretsOfHost {
   set(slug: string, value: string, options?: SecretOptions): SecretAnswer<undefined>
   /** whether there was one */
   remove(slug: string, options?: SecretOptions): SecretAnswer<boolean>
   /** names and scopes, never values */
-  list(options?: ListOptions): SecretAnswer<readonly SecretName[]>
+  list(options?: ListOptions): SecretAnswer<readonly SecretListing[]>
   /** New keys. `oldKey`: the file of the key that the vault is under, where the operator replaced that. */
   rotate(options?: ListOptions & { readonly oldKey?: string }): SecretAnswer<undefined>
 }

@@ -92,13 +92,17 @@ class Place implements Disposable {
   }
 }
 
+/** Where it could not be, the answer says why, and there is nothing to approve. */
+const isHeld = (body: Answer["body"]): boolean => body["approval"] !== undefined
+
 const note = (made: Made, answer: Answer): void => {
   const { status, body } = answer
   if (typeof body["call"] === "string") made.call = body["call"]
-  const error = body["error"] as { code?: string } | undefined
+  const error = body["error"] as { code?: string; details?: { commit?: string } } | undefined
   if (status === 202) made.heard = "later"
   else if (status === 200) made.heard = "committed"
-  else if (error?.code === "approval_required") made.heard = "held"
+  else if (error?.code === "approval_required") made.heard = isHeld(body) ? "held" : "refused"
+  else if (error?.details?.commit === "unknown") made.heard = "nothing"
   else made.heard = "refused"
 }
 
@@ -111,10 +115,10 @@ const next = (): Made => {
   return { file: `f${count}.txt`, how, heard: "nothing", ...(isKeyed ? { key: `key-${count}` } : {}) }
 }
 
-/** Until the daemon is gone: calls, and approvals of what is held. */
-const client = async (place: Place, all: Made[]): Promise<void> => {
+/** Until the daemon is gone, or it is enough: calls, and approvals of what is held. */
+const client = async (place: Place, all: Made[], enough?: AbortSignal): Promise<void> => {
   try {
-    for (;;) {
+    while (enough?.aborted !== true) {
       const made = next()
       all.push(made)
       note(made, await place.make(made))
@@ -123,8 +127,9 @@ const client = async (place: Place, all: Made[]): Promise<void> => {
       const answer = await place.ask("POST", `/v1/approvals/${made.call}`, { decision: "approve" })
       if (answer.status === 200) made.heard = "committed"
     }
-  } catch {
-    // It was killed.
+  } catch (error) {
+    // It was killed, where that is what was done to it.
+    if (enough !== undefined) throw error
   }
 }
 
@@ -217,4 +222,42 @@ describeNeeding("on a PostgreSQL", noPostgres, () => {
     writeFileSync(file, `${await server.database()}\n`, { mode: 0o600 })
     await killed(`store: { postgres: { url_file: ${file} } }\n`)
   })
+
+  it(
+    `a daemon whose PostgreSQL is stopped and started ${kills} times under load says so, stays up, goes on by itself, and ${says}`,
+    options,
+    async () => {
+      await using server = await startPostgresServer()
+      const file = join(server.folder, "url")
+      writeFileSync(file, `${await server.database()}\n`, { mode: 0o600 })
+      using place = new Place(`store: { postgres: { url_file: ${file} } }\n`)
+      const child = await place.start()
+      const ready = async (): Promise<unknown> => {
+        const { status, body } = await place.ask("GET", "/healthz?ready")
+        return [status, (body["causes"] as { cause: string }[] | undefined)?.map(({ cause }) => cause)]
+      }
+      for (let stop = 0; stop < kills; stop += 1) {
+        const all: Made[] = []
+        const enough = new AbortController()
+        const clients = Array.from({ length: CLIENTS }, () => client(place, all, enough.signal))
+        await expect.poll(() => all.length, { timeout: 60_000, interval: 10 }).toBeGreaterThan(CLIENTS)
+        await server.stop(stop % 2 === 0 ? "SIGQUIT" : "SIGINT")
+        await expect.poll(ready, { timeout: 60_000 }).toEqual([503, ["store_unusable"]])
+        await server.start()
+        await expect.poll(ready, { timeout: 60_000 }).toEqual([200, []])
+        const before = all.length
+        await expect.poll(() => all.length, { timeout: 60_000 }).toBeGreaterThan(before + CLIENTS)
+        enough.abort()
+        await Promise.all(clients)
+        expect(child.exitCode).toBeNull()
+        for (const made of all) await settle(place, made)
+        expect(await verifyChain(place.data), `stop ${stop}`).toMatchObject({ ok: true })
+      }
+      const gone = once(child, "exit")
+      child.kill("SIGKILL")
+      await gone
+      await expect.poll(() => place.processes(), { timeout: 30_000 }).toEqual([])
+      expect(place.mounts()).toEqual([])
+    },
+  )
 })

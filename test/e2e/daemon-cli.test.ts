@@ -52,6 +52,10 @@ describe("the command line, where a daemon holds the data folder", { timeout: 24
   const madeByDaemon = async (): Promise<readonly string[]> =>
     (await world.daemon.host.calls({ limit: 200 })).map(({ call }) => call)
   const note = (name: string): string => join(world.workspace, "notes", name)
+  const operatorToken = async (): Promise<string> => {
+    const made = await world.daemon.host.tokens.issue({ agent: false, roles: ["operator"], workspaces: "any" })
+    return made.ok ? made.value.token : ""
+  }
 
   it.each([
     [["tools"]],
@@ -67,9 +71,50 @@ describe("the command line, where a daemon holds the data folder", { timeout: 24
     [["tokens", "list"]],
     [["tokens", "revoke", "nothing"]],
     [["tokens", "create", "--person"]],
+    [["grants", "list"]],
+    [["grants", "revoke", "nothing"]],
+    [["grants", "create", "--tool", "fixture.act"]],
+    [["secrets", "list"]],
+    [["secrets", "rm", "no-such"]],
   ])("answers `caisson %j` as a host of its own does", async (words) => {
     const [through, beside] = [await run(...words), await own(...words)]
     expect(through).toEqual(beside)
+  })
+
+  it("gives grants and keeps secrets by way of the daemon, says what was revoked, and names a secret's folder", async () => {
+    const made = await run("grants", "create", "--tool", "fixture.act", "--workspace", ".", "--uses", "2")
+    expect(made).toMatchObject({ code: 0, stderr: "" })
+    const { id } = parsed(made)
+    expect(parsed(made)).toMatchObject({ tool: "fixture.act@1", workspace: world.workspace, uses: 2 })
+    expect((await run("grants", "list")).stdout).toContain(String(id))
+    expect(await run("grants", "revoke", String(id))).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining(String(id)),
+    })
+    const token = await run("tokens", "create", "--any-workspace")
+    const revoked = await run("tokens", "revoke", String(parsed(token)["id"]))
+    expect(revoked).toMatchObject({ code: 0, stderr: expect.stringContaining(String(parsed(token)["id"])) })
+    const set = await caisson(["secrets", "set", "some-token", "--workspace", "."], {
+      env,
+      cwd: world.workspace,
+      input: "its value",
+    })
+    expect(set).toMatchObject({ code: 0, stdout: "", stderr: "some-token is set\n" })
+    expect(JSON.parse((await run("secrets", "list")).stdout)).toMatchObject([
+      { slug: "some-token", folder: world.workspace },
+    ])
+    expect(await run("secrets", "rm", "some-token", "--workspace", ".")).toMatchObject({ code: 0 })
+    const metrics = await fetch(`${world.address}/metrics`, {
+      headers: { authorization: `Bearer ${await operatorToken()}` },
+    })
+    const told = await metrics.text()
+    for (const [method, route, status] of [
+      ["POST", "/v1/grants", 201],
+      ["DELETE", "/v1/grants/:id", 204],
+      ["POST", "/v1/secrets", 204],
+      ["DELETE", "/v1/secrets/:id", 200],
+    ] as const)
+      expect(told).toContain(`caisson_http_requests_total{method="${method}",route="${route}",status="${status}"}`)
   })
 
   it("makes calls in the daemon, with the codes of their ends", async () => {

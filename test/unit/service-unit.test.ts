@@ -38,6 +38,7 @@ describeNeeding("the unit of systemd", missing, () => {
       "RestrictNamespaces",
       "PrivateDevices",
       "ProtectProc",
+      "ProtectHostname",
       "ProtectKernelTunables",
       "PrivateUsers",
     ])

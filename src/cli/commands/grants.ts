@@ -2,7 +2,7 @@
 import type { CallError, GrantListing } from "../../host/types.ts"
 import { reasons, type ReasonCode } from "../../host/reasons.ts"
 import { exit } from "../exit.ts"
-import { withHost } from "../host.ts"
+import { withCaisson } from "../reach/with-caisson.ts"
 import { table } from "../render/table.ts"
 import { resultJson, type Terminal } from "../terminal.ts"
 import { says } from "../texts.ts"
@@ -30,22 +30,26 @@ const asJson = ({ json }: Pick<GrantFlags, "json">, terminal: Terminal): boolean
   json === true || !terminal.isInteractive
 
 export const create = (flags: GrantFlags, terminal: Terminal): Promise<number> =>
-  withHost({ ...(flags.manifests === undefined ? {} : { manifests: flags.manifests }) }, terminal, async (host) => {
-    const made = await host.grants.create({
-      tool: flags.tool ?? "",
-      ...(flags.user === undefined ? {} : { user: flags.user }),
-      ...(flags.anyWorkspace === true ? { workspace: "any" } : {}),
-      ...(flags.workspace === undefined ? {} : { workspace: flags.workspace }),
-      ...(flags.uses === undefined ? {} : { uses: Number(flags.uses) }),
-      ...(flags.until === undefined ? {} : { until: flags.until }),
-      ...(flags.days === undefined ? {} : { days: Number(flags.days) }),
-      ...(flags.reason === undefined ? {} : { reason: flags.reason }),
-    })
-    if (!made.ok) return failed(made.error, terminal)
-    if (asJson(flags, terminal)) resultJson(terminal, made.value)
-    else terminal.result(made.value.id)
-    return exit.ok
-  })
+  withCaisson(
+    { ...(flags.manifests === undefined ? {} : { manifests: flags.manifests }) },
+    terminal,
+    async ({ grants }) => {
+      const made = await grants.create({
+        tool: flags.tool ?? "",
+        ...(flags.user === undefined ? {} : { user: flags.user }),
+        ...(flags.anyWorkspace === true ? { workspace: "any" } : {}),
+        ...(flags.workspace === undefined ? {} : { workspace: flags.workspace }),
+        ...(flags.uses === undefined ? {} : { uses: Number(flags.uses) }),
+        ...(flags.until === undefined ? {} : { until: flags.until }),
+        ...(flags.days === undefined ? {} : { days: Number(flags.days) }),
+        ...(flags.reason === undefined ? {} : { reason: flags.reason }),
+      })
+      if (!made.ok) return failed(made.error, terminal)
+      if (asJson(flags, terminal)) resultJson(terminal, made.value)
+      else terminal.result(made.value.id)
+      return exit.ok
+    },
+  )
 
 const stateOf = ({ revoked, good, expires }: GrantListing): string => {
   if (revoked !== undefined) return "revoked"
@@ -63,8 +67,8 @@ const rowOf = (grant: GrantListing): string[] => [
 ]
 
 export const list = (flags: GrantFlags, terminal: Terminal): Promise<number> =>
-  withHost({}, terminal, async (host) => {
-    const known = await host.grants.list()
+  withCaisson({}, terminal, async ({ grants }) => {
+    const known = await grants.list()
     if (!known.ok) return failed(known.error, terminal)
     if (asJson(flags, terminal)) resultJson(terminal, known.value)
     else if (known.value.length === 0) terminal.say(says.noGrants)
@@ -80,7 +84,9 @@ export const list = (flags: GrantFlags, terminal: Terminal): Promise<number> =>
   })
 
 export const revoke = (id: string, terminal: Terminal): Promise<number> =>
-  withHost({}, terminal, async (host) => {
-    const gone = await host.grants.revoke(id)
-    return gone.ok ? exit.ok : failed(gone.error, terminal)
+  withCaisson({}, terminal, async ({ grants }) => {
+    const gone = await grants.revoke(id)
+    if (!gone.ok) return failed(gone.error, terminal)
+    terminal.say(`${inline(id)} ${says.revoked}`)
+    return exit.ok
   })

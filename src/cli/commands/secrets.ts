@@ -7,6 +7,7 @@ import { reasons } from "../../host/reasons.ts"
 import type { CallError, SecretOptions } from "../../host/types.ts"
 import { exit } from "../exit.ts"
 import { withHost } from "../host.ts"
+import { withCaisson } from "../reach/with-caisson.ts"
 import { onInterrupt } from "../interrupt.ts"
 import { table } from "../render/table.ts"
 import { givenSecret } from "../secret-input.ts"
@@ -31,6 +32,10 @@ const optionsOf = ({ user, shared, workspace, driver }: SecretFlags): SecretOpti
   ...(driver === undefined ? {} : { driver }),
 })
 
+/** Whose secret it is has nothing to do with who is asked. */
+const manifestsOf = ({ manifests }: SecretFlags): Pick<SecretFlags, "manifests"> =>
+  manifests === undefined ? {} : { manifests }
+
 const refused = ({ code, message, hint }: CallError, terminal: Terminal): number => {
   terminal.say(`caisson: ${inline(message)}`)
   terminal.say(`hint: ${inline(hint)}`)
@@ -44,8 +49,8 @@ export const set = async (slug: string, flags: SecretFlags, terminal: Terminal):
     terminal.say(`caisson: ${given.message}`)
     return exit.usage
   }
-  return await withHost(flags, terminal, async (host) => {
-    const done = await host.secrets.set(slug, given.value, optionsOf(flags))
+  return await withCaisson(manifestsOf(flags), terminal, async ({ secrets }) => {
+    const done = await secrets.set(slug, given.value, optionsOf(flags))
     if (!done.ok) return refused(done.error, terminal)
     terminal.say(`${inline(slug)} is set`)
     return exit.ok
@@ -53,17 +58,17 @@ export const set = async (slug: string, flags: SecretFlags, terminal: Terminal):
 }
 
 export const list = (flags: SecretFlags, terminal: Terminal): Promise<number> =>
-  withHost(flags, terminal, async (host) => {
-    const listed = await host.secrets.list()
+  withCaisson(manifestsOf(flags), terminal, async ({ secrets }) => {
+    const listed = await secrets.list()
     if (!listed.ok) return refused(listed.error, terminal)
     if (flags.json === true || !terminal.isInteractive) resultJson(terminal, listed.value)
     else if (listed.value.length === 0) terminal.say(says.noSecrets)
     else {
-      const rows = listed.value.map(({ slug, scope, set: at }) => [
+      const rows = listed.value.map(({ slug, scope, folder, set: at }) => [
         inline(slug),
         inline(scope.user ?? "everybody"),
         inline(scope.driver?.split(" ", 1)[0] ?? "any"),
-        inline(scope.workspace ?? "any"),
+        inline(folder ?? scope.workspace ?? "any"),
         inline(at ?? ""),
       ])
       terminal.result(table(["SECRET", "USER", "DRIVER", "WORKSPACE", "SET"], rows, terminal.width))
@@ -72,8 +77,8 @@ export const list = (flags: SecretFlags, terminal: Terminal): Promise<number> =>
   })
 
 export const remove = (slug: string, flags: SecretFlags, terminal: Terminal): Promise<number> =>
-  withHost(flags, terminal, async (host) => {
-    const done = await host.secrets.remove(slug, optionsOf(flags))
+  withCaisson(manifestsOf(flags), terminal, async ({ secrets }) => {
+    const done = await secrets.remove(slug, optionsOf(flags))
     if (!done.ok) return refused(done.error, terminal)
     terminal.say(
       done.value ? `${inline(slug)} is gone` : `caisson: there is no secret ${inline(slug)} (${says.listsSecrets})`,

@@ -79,5 +79,7 @@ export const list = (flags: TokenFlags, terminal: Terminal): Promise<number> =>
 export const revoke = (id: string, flags: TokenFlags, terminal: Terminal): Promise<number> =>
   withCaisson({}, terminal, async (caisson) => {
     const gone = await caisson.tokens.revoke(id, flags.tenant === undefined ? {} : { tenant: flags.tenant })
-    return gone.ok ? exit.ok : failed(gone.error, terminal)
+    if (!gone.ok) return failed(gone.error, terminal)
+    terminal.say(`${inline(id)} ${says.revoked}`)
+    return exit.ok
   })

@@ -5,9 +5,11 @@ import type {
   CallRequest,
   DecideOptions,
   Envelope,
+  GrantsOfHost,
   HeldApproval,
   HeldApprovalDetail,
   Host,
+  SecretsOfHost,
   TokensOfHost,
   WhyOptions,
 } from "../../host/types.ts"
@@ -32,4 +34,6 @@ export interface Caisson {
   approval(id: string): Promise<HeldApprovalDetail | undefined>
   decide(id: string, answer: Parameters<Host["decide"]>[1], options: DecideOptions): Promise<Envelope>
   readonly tokens: Pick<TokensOfHost, "issue" | "list" | "revoke">
+  readonly grants: GrantsOfHost
+  readonly secrets: Pick<SecretsOfHost, "set" | "remove" | "list">
 }

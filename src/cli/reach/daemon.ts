@@ -10,7 +10,17 @@ import { type AskOptions, type Client, createClient, ProblemError, Unreachable }
 import { daemonSocket } from "../../data-folder/paths.ts"
 import type { Caller } from "../../host/access/caller.ts"
 import type { ToldDriver, ToldTool, ToldWhy } from "../../host/questions/told.ts"
-import type { CallError, HeldApproval, HeldApprovalDetail, IssuedToken, TokenListing } from "../../host/types.ts"
+import { callErrorOf } from "../../host/failure.ts"
+import type {
+  CallError,
+  GrantListing,
+  HeldApproval,
+  HeldApprovalDetail,
+  IssuedToken,
+  SecretListing,
+  SecretOptions,
+  TokenListing,
+} from "../../host/types.ts"
 import type { Caisson, Catalogue } from "./caisson.ts"
 import { callThrough, decided, wireRequest } from "./daemon-call.ts"
 import { errorOfProblem } from "./refusals.ts"
@@ -51,6 +61,19 @@ const told = async <T>(answer: Promise<unknown>): Promise<Told<T>> => {
   }
 }
 
+const unnamed = callErrorOf({
+  ok: false,
+  code: "input_invalid",
+  message: "a grant needs the folder that its calls are on",
+  hint: "name one: --workspace DIR, or --any-workspace",
+  details: { field: "workspace" },
+})
+/** Relative folders are this process's. */
+const placeOf = ({ caller: _self, workspace, ...rest }: SecretOptions) => ({
+  ...rest,
+  ...(workspace === undefined ? {} : { workspace: resolve(workspace) }),
+})
+
 // What the API answers has the host's own types: it is made of them, and its document is held to them by tests.
 const listing = <T>(listed: unknown, { unloaded, diagnostics }: object & Record<"unloaded" | "diagnostics", unknown>) =>
   ({ listed, unloaded, diagnostics }) as Catalogue<T>
@@ -85,5 +108,19 @@ export const ofDaemon = (client: Client): Caisson => ({
     list: ({ tenant } = {}) =>
       told<readonly TokenListing[]>(client.tokens.list(tenant === undefined ? {} : { tenant })),
     revoke: (id, { tenant } = {}) => told<undefined>(client.tokens.revoke(id, tenant === undefined ? {} : { tenant })),
+  },
+  grants: {
+    create: ({ caller: _self, workspace, ...grant }) => {
+      if (workspace === undefined) return Promise.resolve({ ok: false as const, error: unnamed })
+      const body = { ...grant, workspace: workspace === "any" ? workspace : resolve(workspace) }
+      return told<GrantListing>(client.ask("createGrant", { body }))
+    },
+    list: () => told<readonly GrantListing[]>(client.ask("listGrants", {}).then(({ grants }) => grants)),
+    revoke: (id) => told<undefined>(client.ask("revokeGrant", { params: { id } })),
+  },
+  secrets: {
+    set: (slug, value, options = {}) => told<undefined>(client.secrets.set({ slug, value, ...placeOf(options) })),
+    remove: (id, options = {}) => told<boolean>(client.secrets.remove(id, placeOf(options))),
+    list: () => told<readonly SecretListing[]>(client.secrets.list()),
   },
 })

@@ -20,4 +20,6 @@ export const ofOwnHost = (host: Host): Caisson => ({
   approval: (id) => host.approval(id),
   decide: (id, answer, options) => host.decide(id, answer, options),
   tokens: host.tokens,
+  grants: host.grants,
+  secrets: host.secrets,
 })

@@ -35,17 +35,30 @@ class ProblemError extends Error {
 
 const statusOf = (code: string): number => (Object.hasOwn(reasons, code) ? reasons[code as ReasonCode].status : 502)
 
+/** Of a request to the API, where a reason's own words speak of a call. */
+const words: Readonly<Partial<Record<string, { readonly title: string; readonly hint?: string }>>> = {
+  input_invalid: { title: "the request is not what is asked for", hint: "GET /openapi.json tells what is asked for" },
+  not_found: { title: "there is nothing by that name", hint: "GET /openapi.json lists what there is" },
+  conflict: { title: "the request does not fit what is there", hint: "look at what is there, then ask anew" },
+  auth_required: { title: "somebody must sign in first" },
+  unauthorised: { title: "this caller may not do that", hint: "ask the operator for a token that may" },
+  rate_limited: { title: "too many requests" },
+  internal: { title: "the host or its daemon failed over the request" },
+}
+
 export const problemOf = (
   { code, message, hint }: Pick<CallError, "code" | "message" | "hint">,
   status = statusOf(code),
 ): Problem => ({
   type: `urn:caisson:reason:${code}`,
-  title: Object.hasOwn(reasons, code) ? reasons[code as ReasonCode].message : code,
+  title: words[code]?.title ?? (Object.hasOwn(reasons, code) ? reasons[code as ReasonCode].message : code),
   status,
   detail: message,
   code,
   hint,
 })
+
+const hinted = (hint: string | undefined): { readonly hint?: string } => (hint === undefined ? {} : { hint })
 
 export const refuse = (
   code: ReasonCode,
@@ -55,7 +68,7 @@ export const refuse = (
   status?: number,
 ): ProblemError =>
   new ProblemError(
-    problemOf(callErrorOf({ ok: false, code, message, details: {}, ...(hint === undefined ? {} : { hint }) }), status),
+    problemOf(callErrorOf({ ok: false, code, message, details: {}, ...hinted(hint ?? words[code]?.hint) }), status),
     headers,
   )
 

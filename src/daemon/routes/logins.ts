@@ -77,6 +77,7 @@ const answers = {
   description: "by the id of the question; also of one that is not asked yet",
 } as const
 const folder = { ...name, description: "absolute path of a folder" } as const
+const UNBEGUN = new Set(["not_found", "input_invalid", "unauthorised"])
 const noSuchLogin = (): Error => refuse("not_found", "there is no such login under way", "POST /v1/logins begins one")
 
 export const loginRoutes = ({ app, host, callerOf }: Routes, jobs: Jobs): void => {
@@ -150,6 +151,7 @@ export const loginRoutes = ({ app, host, callerOf }: Routes, jobs: Jobs): void =
       }
       const who = whoAt(request, workspace)
       const person = new RelayedPerson()
+      const begun = Promise.withResolvers<LoginReport | undefined>()
       for (const [id, answer] of Object.entries(given)) person.answer(id, answer)
       const began = jobs.begin(
         KIND,
@@ -158,18 +160,28 @@ export const loginRoutes = ({ app, host, callerOf }: Routes, jobs: Jobs): void =
         { driver, workspace, person },
         async (signal) => {
           using here = person
-          return await host.login(driver, {
+          const login = host.login(driver, {
             ...who,
             signal,
             person: here.person,
-            onProgress: (progress) => void (here.progress = progress),
+            onProgress: (progress) => {
+              here.progress = progress
+              begun.resolve(undefined)
+            },
           })
+          login.then(begun.resolve, () => begun.resolve(undefined))
+          return await login
         },
       )
       const found = jobs.find<LoginReport, Facts>(KIND, began.id, who.caller)
       // Who may not act for the user is refused by the host, and could not look at it.
       if (found === undefined)
         throw refuse("unauthorised", "a caller logs in for its own user alone", undefined, {}, 403)
+      // One that could not even begin has nothing to be looked after.
+      const late = setTimeout(() => begun.resolve(undefined), daemonLimits.loginBeginMs.value)
+      const ended = await begun.promise
+      clearTimeout(late)
+      if (ended?.ok === false && UNBEGUN.has(ended.error.code)) orProblem(ended)
       return reply
         .code(202)
         .header("location", `/v1/logins/${found.id}`)

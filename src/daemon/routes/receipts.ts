@@ -60,7 +60,7 @@ export const receiptRoutes = ({ app, host, callerOf }: Routes): void => {
         summary: "Receipts of calls and of decisions, by what they say",
         tags,
         querystring: closed({
-          call: asked,
+          call: { ...asked, pattern: "^[0-9A-HJKMNP-TV-Z]{26}$" },
           tool: { ...asked, description: "`id@major`, or `id` of any" },
           user: asked,
           verdict: { ...asked, description: "`ok`, or the code of a reason" },

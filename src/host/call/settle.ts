@@ -25,19 +25,31 @@ interface Settled {
 /** Where the daemon's API tells of it and takes the answer. */
 export const approvalUrl = (id: string): string => `/v1/approvals/${id}`
 
-const held = ({ tool }: Judged, verdict: Failure, { id, expires }: Extract<HoldOutcome, { ok: true }>): Failure => ({
+/** A flag is of use at the command line alone: whoever else is told of it cannot type it, and should not look for a way. */
+const isAtCommandLine = ({ caller }: Judged): boolean => caller.how === "process" || caller.how === "socket"
+
+const waits = (judged: Judged, id: string): string => {
+  if (!isAtCommandLine(judged))
+    return `a person looks at it and approves or denies it: ${approvalUrl(id)}, or \`caisson approvals show ${id}\``
+  const again = mutatesOutside(judged.tool).length > 0 ? "" : ", or run it again with --yes"
+  return `look at it with \`caisson approvals show ${id}\`, then approve or deny it${again}`
+}
+
+const held = (judged: Judged, verdict: Failure, { id, expires }: Extract<HoldOutcome, { ok: true }>): Failure => ({
   ...verdict,
   message: `${verdict.message}; they are held until ${expires}`,
-  hint: `look at it with \`caisson approvals show ${id}\`, then approve or deny it${mutatesOutside(tool).length > 0 ? "" : ", or run it again with --yes"}`,
+  hint: waits(judged, id),
   details: {
     ...verdict.details,
     approval: { id, url: approvalUrl(id), expires, class: verdict.details["approval"] ?? "on-mutate" },
   },
 })
-const notHeld = (verdict: Failure, message: string): Failure => ({
+const notHeld = (judged: Judged, verdict: Failure, message: string): Failure => ({
   ...verdict,
   message: `${verdict.message}; they could not be held: ${message}`,
-  hint: "look at the effects, then run it again with --yes",
+  hint: isAtCommandLine(judged)
+    ? "look at the effects, then run it again with --yes"
+    : "look at the effects; the operator makes room, or a person gives a grant",
   details: { ...verdict.details, not_held: message },
 })
 
@@ -51,7 +63,7 @@ const holdOrDiscard = async (judged: Judged, verdict: Failure, keep: Keep | unde
   const outcome = await keep(judged, ifApproved)
   if (!outcome.ok) {
     await attempt.exited.discard()
-    return { end: notHeld(verdict, outcome.message), effects }
+    return { end: notHeld(judged, verdict, outcome.message), effects }
   }
   const { id, expires, bytes, layer } = outcome
   tell({ type: "held", id, expires })

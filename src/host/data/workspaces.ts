@@ -69,3 +69,15 @@ export const workspaceId = (data: string, identity: FolderIdentity): string => {
   known.set(file, issued)
   return issued
 }
+
+/** Where the folder of an id was when it was issued; undefined where this data folder knows none. */
+export const workspacePath = (data: string, id: string): string | undefined => {
+  try {
+    const folder = workspacesFolder(data)
+    return readdirSync(folder)
+      .map((name) => readIssued(join(folder, name)))
+      .find((issued) => issued?.id === id)?.path
+  } catch {
+    return undefined
+  }
+}

@@ -12,7 +12,7 @@ import { openFolder } from "../../sandbox/folder.ts"
 import { type Caller, isAllowedFolder, isOperator, subjectOf } from "../access/caller.ts"
 import { isUserId } from "../access/os-user.ts"
 import type { HostCore } from "../call/core.ts"
-import { workspaceId } from "../data/workspaces.ts"
+import { workspaceId, workspacePath } from "../data/workspaces.ts"
 import { callErrorOf, type Failure } from "../failure.ts"
 import type { EventDraft } from "../receipts/event.ts"
 import type { AuditLog } from "../receipts/log.ts"
@@ -21,7 +21,7 @@ import { openFileVault } from "../secrets/file-vault.ts"
 import { driverScope } from "../secrets/scopes.ts"
 import { Secret } from "../secrets/secret.ts"
 import type { SecretName, SecretScope, VaultAnswer } from "../secrets/vault.ts"
-import type { CallError, SecretOptions, SecretsOfHost } from "../types.ts"
+import type { CallError, SecretListing, SecretOptions, SecretsOfHost } from "../types.ts"
 
 type Told<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: CallError }
 
@@ -183,10 +183,18 @@ export const secretsOf = (
     list: async (options: SecretOptions = {}) => {
       const caller = callerIn(options)
       const listed = await vault.list()
-      if (!listed.ok) return told<readonly SecretName[]>(listed)
+      if (!listed.ok) return told<readonly SecretListing[]>(listed)
       const isOwn = ({ scope }: SecretName): boolean => isOperator(caller) || scope.user === subjectOf(caller)
       // What the host keeps for itself there is no secret of anybody's.
-      return { ok: true as const, value: listed.value.filter((name) => !isHostsOwn(name.slug) && isOwn(name)) }
+      const own = listed.value.filter((name) => !isHostsOwn(name.slug) && isOwn(name))
+      return {
+        ok: true as const,
+        value: own.map((name) => {
+          const { workspace } = name.scope
+          const folder = workspace === undefined ? undefined : workspacePath(core.data, workspace)
+          return folder === undefined ? name : { ...name, folder }
+        }),
+      }
     },
     rotate: async ({ oldKey, ...options }: SecretOptions & { readonly oldKey?: string } = {}) => {
       const caller = callerIn(options)

@@ -9,6 +9,7 @@ import { takingTurns } from "../../sandbox/effects/breath.ts"
 import { type Caller, isOperator } from "../access/caller.ts"
 import { callErrorOf, type Failure } from "../failure.ts"
 import { hostLimits } from "../limits.ts"
+import { reasons } from "../reasons.ts"
 import { type AuditEvent, parseEvent } from "../receipts/event.ts"
 import type { ReceiptIndex } from "../receipts/index-file.ts"
 import { linesOfLog } from "../receipts/segments.ts"
@@ -27,12 +28,25 @@ const bad = (field: string, message: string, hint: string): Failure => ({
   details: { field },
 })
 const INSTANT = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/
+const TOOL = /^[A-Za-z0-9?][A-Za-z0-9._/-]{0,255}(@[0-9]{1,9})?$/
+const HOST = /^[^\s/?#@]{1,255}$/
+/** A tool's own codes are `domain:code`. */
+const OWN_CODE = /^[A-Za-z0-9._-]{1,128}:[A-Za-z0-9._-]{1,128}$/
+const isVerdict = (text: string): boolean => text === "ok" || Object.hasOwn(reasons, text) || OWN_CODE.test(text)
 const CURSOR = /^[0-9]{1,15}$/
 
 const readReceiptQuery = ({ since, until, cursor, limit: _limit, ...rest }: Asked): Read => {
   for (const [field, value] of Object.entries({ since, until }))
     if (value !== undefined && (!INSTANT.test(value) || Number.isNaN(Date.parse(value))))
       return bad(field, "is no date-time", "write it as 2026-01-31 or 2026-01-31T12:00:00Z")
+  if (since !== undefined && until !== undefined && Date.parse(until) <= Date.parse(since))
+    return bad("until", "is not after `since`", "name a later day or moment")
+  if (rest.tool !== undefined && !TOOL.test(rest.tool))
+    return bad("tool", "is no tool's name", "write `id` or `id@major`")
+  if (rest.verdict !== undefined && !isVerdict(rest.verdict))
+    return bad("verdict", "is none that a call can end with", "write `ok`, or a code of docs/reasons.md")
+  if (rest.host !== undefined && !HOST.test(rest.host))
+    return bad("host", "is no host", "write `host` or `host:port`, without a scheme or a path")
   if (rest.wrote !== undefined && !isAbsolute(rest.wrote))
     return bad("wrote", "is not an absolute path", "name the folder or file from the root, such as /srv/work/notes")
   if (cursor !== undefined && !CURSOR.test(cursor))

@@ -4,6 +4,7 @@
  * Guarantees: stdout carries the protocol alone; what people should know goes to stderr. Calls are this OS user's, on one
  * workspace, in this process, and end with it.
  */
+import { statSync } from "node:fs"
 import { resolve } from "node:path"
 import { processCaller } from "../../../host/access/caller.ts"
 import { exit } from "../../exit.ts"
@@ -21,6 +22,12 @@ export interface McpFlags extends HostFlags {
 }
 
 export const run = async (flags: McpFlags, version: string, terminal: Terminal): Promise<number> => {
+  const workspace = resolve(flags.workspace)
+  if (statSync(workspace, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    terminal.say(`caisson: there is no folder ${inline(workspace)}`)
+    terminal.say("fix: name a folder that is there: --workspace DIR")
+    return exit.usage
+  }
   using interrupt = onInterrupt(() => terminal.say(`caisson: ${says.closing}`))
   return await withHost({ ...flags, warm: true }, terminal, async (host) => {
     const { serveOnStdio } = await import("../../../mcp-server/stdio.ts")
@@ -31,7 +38,7 @@ export const run = async (flags: McpFlags, version: string, terminal: Terminal):
       host,
       caller,
       version,
-      workspace: resolve(flags.workspace),
+      workspace,
       ...(flags.tag === undefined ? {} : { tags: flags.tag }),
       ...(flags.find === true ? { finds: true } : {}),
     }

@@ -2,12 +2,14 @@
  * `caisson serve`: the daemon, in the foreground.
  *
  * Guarantees: says where it listens once it does, and nothing of a token but one that it made: the first of a data folder
- * that has none, told this once. The first SIGINT or SIGTERM lets calls settle, a second one ends at once; SIGHUP has
+ * that has none, told this once at a terminal, and
+ * else left in a file that this user alone can read. The first SIGINT or SIGTERM lets calls settle, a second one ends at once; SIGHUP has
  * manifests and config read again. It cannot
  * start: what is wrong and how to mend it, as of any command.
  */
-import { writeSync } from "node:fs"
+import { rmSync, writeFileSync, writeSync } from "node:fs"
 import type { Daemon } from "../../../daemon/daemon.ts"
+import { firstTokenFile } from "../../../data-folder/paths.ts"
 import { HostStartError } from "../../../host/start-error.ts"
 import { reasons } from "../../../host/reasons.ts"
 import { exit } from "../../exit.ts"
@@ -19,6 +21,8 @@ import { inline, visible } from "../../visible.ts"
 
 export interface ServeFlags extends HostFlags {
   readonly listen?: string
+  /** say a first token on stderr also where that is no terminal */
+  readonly tellToken?: boolean
 }
 
 const firstToken = async (daemon: Daemon): Promise<string | undefined> => {
@@ -33,12 +37,24 @@ const firstToken = async (daemon: Daemon): Promise<string | undefined> => {
   return made.ok ? made.value.token : undefined
 }
 
-const tell = async (daemon: Daemon, terminal: Terminal): Promise<void> => {
+const tell = async (daemon: Daemon, flags: ServeFlags, terminal: Terminal): Promise<void> => {
   terminal.say(`caisson: the daemon listens on ${inline(daemon.listens.join(" and on "))}`)
   const token = daemon.address === undefined ? undefined : await firstToken(daemon)
   if (token === undefined) return
-  terminal.say(`caisson: a first token, told this once: ${token}`)
-  terminal.say(`caisson: try  curl -H "Authorization: Bearer $TOKEN" ${inline(daemon.address ?? "")}/v1/tools`)
+  const tools = `${inline(daemon.address ?? "")}/v1/tools`
+  if (flags.tellToken === true || process.stderr.isTTY) {
+    terminal.say(`caisson: a first token, told this once: ${token}`)
+    terminal.say(`caisson: try  curl -H "Authorization: Bearer $TOKEN" ${tools}`)
+    return
+  }
+  // What is said here may be kept where others read it: a journal, a container's log.
+  const file = firstTokenFile(daemon.host.data)
+  rmSync(file, { force: true })
+  writeFileSync(file, `${token}\n`, { mode: 0o600, flag: "wx" })
+  terminal.say(
+    `caisson: a first token lies in ${inline(file)}, which this user alone can read; take it and remove the file`,
+  )
+  terminal.say(`caisson: try  curl -H "Authorization: Bearer $(cat ${inline(file)})" ${tools}`)
 }
 
 const reloaded = async (daemon: Daemon, terminal: Terminal): Promise<void> => {
@@ -67,7 +83,7 @@ export const run = async (flags: ServeFlags, version: string, terminal: Terminal
       },
     })
     reload = () => void reloaded(daemon, terminal)
-    await tell(daemon, terminal)
+    await tell(daemon, flags, terminal)
     const { signal } = interrupt
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }))
     await daemon.close()
