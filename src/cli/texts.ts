@@ -194,6 +194,8 @@ export const says = {
   learnNeedsOne: "name a command after `--`, or a registered tool with --tool",
   learnNeedsInput: 'give a value with -i, as in -i \'{"file": "a.txt"}\'',
   learnNoVersion: "it tells no version: write `version_check` by hand",
+  learnUnread:
+    "nobody watched what it read: what its examples need, beside the files that the command names, goes into the folder example",
   learnReadsAll: "reads  the whole workspace: with the files alone that it was seen to open it ends otherwise",
   learnNothing: "what is declared is what was used",
   initNeedsTool: "name the tool: `caisson init --tool hello.say`, or `caisson init` at a terminal",

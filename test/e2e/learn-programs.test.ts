@@ -209,6 +209,7 @@ testNeeding(
       })
       const learned = await learn("--as", "web.get", "--allow", "svc.test", "--", "curl", "-sS", "http://svc.test/")
       expect(learned.hosts.map(({ host }) => host)).toEqual(["svc.test:80"])
+      expect(text("DRIVER.md")).toMatch(/bytes_out: 65536 # ten times the most, seen in sha256:/)
       expect(await conform()).toMatchObject({ ok: true })
       without("svc.test:80")
       const red = await conform()

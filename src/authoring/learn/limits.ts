@@ -11,4 +11,7 @@ export const limits = {
   /** how often a run's time is allowed, and the least in milliseconds */
   timeFactor: 10,
   leastTimeMs: 10_000,
+  /** how often what a run printed, sent and got is allowed, and the least in bytes */
+  bytesFactor: 10,
+  leastBytes: 65_536,
 } as const

@@ -55,8 +55,17 @@ export const learnedManifests = (
   if (read === undefined)
     about(["sandbox", "fs", "read", 0], "all of it: it was not watched, or ends otherwise where it sees less")
   else read.forEach(({ receipts: seen }, at) => about(["sandbox", "fs", "read", at], citing(seen)))
+  const { outputBytes, network } = needs
+  const metadata: JsonObject = {
+    ...(outputBytes === undefined ? {} : { limits: { output_bytes: outputBytes } }),
+    ...(network === undefined ? {} : { egress_budget: { bytes_out: network.bytesOut, bytes_in: network.bytesIn } }),
+  }
+  about(["metadata", "limits", "output_bytes"], citing(receipts, "ten times the most, "))
+  about(["metadata", "egress_budget", "bytes_out"], citing(receipts, "ten times the most, "))
+  about(["metadata", "egress_budget", "bytes_in"], citing(receipts, "ten times the most, "))
   const learned: JsonObject = {
     ...driver,
+    ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
     ...(version === undefined ? {} : { version_check: { ...version } }),
     sandbox: {
       ...sandbox,

@@ -34,6 +34,10 @@ export interface Observation {
   readonly reached: readonly string[]
   readonly unreached: readonly string[]
   readonly wallMs: number
+  /** what it printed, and what it sent and got over the network, in bytes; absent: nobody counted */
+  readonly printed?: number
+  readonly sent?: number
+  readonly got?: number
 }
 
 /** A value and the receipts that showed it. */

@@ -15,6 +15,9 @@ export interface Needs {
   readonly hosts: readonly Seen<string>[]
   readonly spawn: readonly Seen<string>[]
   readonly timeoutMs: number
+  /** bytes that a call may print, and send and get; absent where nobody counted, or nothing was reached */
+  readonly outputBytes?: number
+  readonly network?: { readonly bytesOut: number; readonly bytesIn: number }
   readonly receipts: readonly string[]
   /** seen, and not proposed, each with why */
   readonly left: readonly { readonly what: string; readonly why: string; readonly receipts: readonly string[] }[]
@@ -73,6 +76,14 @@ export const needsOf = (runs: readonly Observation[]): Needs => {
     })),
   ]
   const longest = Math.max(0, ...runs.map(({ wallMs }) => wallMs))
+  const most = (of: (run: Observation) => number | undefined): number | undefined => {
+    const counted = runs.map(of)
+    if (counted.length === 0 || counted.includes(undefined)) return undefined
+    return Math.max(limits.leastBytes, limits.bytesFactor * Math.max(...counted.map((each) => each ?? 0)))
+  }
+  const outputBytes = most(({ printed }) => printed)
+  const [bytesOut, bytesIn] = [most(({ sent }) => sent), most(({ got }) => got)]
+  const isCounted = hosts.length > 0 && bytesOut !== undefined && bytesIn !== undefined
   const seconds = Math.ceil(Math.max(limits.leastTimeMs, longest * limits.timeFactor) / 1000)
   return {
     write: write.globs,
@@ -80,6 +91,8 @@ export const needsOf = (runs: readonly Observation[]): Needs => {
     hosts: hosts.filter(fits(isHost)),
     spawn: spawn.filter(fits(isName)),
     timeoutMs: seconds * 1000,
+    ...(outputBytes === undefined ? {} : { outputBytes }),
+    ...(isCounted ? { network: { bytesOut, bytesIn } } : {}),
     receipts: all,
     left,
   }

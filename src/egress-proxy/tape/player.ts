@@ -9,7 +9,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { duplexPair } from "node:stream"
-import { tapeBodyBytes, tapeHeadBytes, tapeShown } from "./limits.ts"
+import { tapeBodyBytes, tapeFaults, tapeHeadBytes, tapeShown } from "./limits.ts"
 import { asSocket } from "./as-socket.ts"
 import { createFaults } from "./recorder.ts"
 import { scrubOf, sentDigest } from "./redact.ts"
@@ -52,8 +52,10 @@ export const createPlayer = (recorded: readonly TapeExchange[], secrets: readonl
     return exchange
   }
   const miss = (asked: Parameters<typeof nearestTo>[0]): string => {
-    const near = nearestTo(asked, recorded)
     const wanted = `${asked.method} ${shown(asked.url)} is not in the recording`
+    // Whoever asks on and on has been told enough.
+    if (faults().length >= tapeFaults) return wanted
+    const near = nearestTo(asked, recorded)
     if (near === undefined) return `${wanted}, which is empty`
     return `${wanted}; nearest is ${near.exchange.method} ${shown(near.exchange.url)} (differs: ${near.differs})`
   }

@@ -29,9 +29,11 @@ const placeOf = (url: string): { readonly host: string; readonly path: string } 
   return { host: bare.slice(0, at), path: bare.slice(at).split("?")[0] ?? "" }
 }
 
+/** As much of two addresses as is compared: a recording may be somebody else's, and hold thousands of long ones. */
+const LIKENESS = 900
 const common = (one: string, other: string): number => {
   let at = 0
-  while (at < one.length && one[at] === other[at]) at += 1
+  while (at < LIKENESS && at < one.length && one[at] === other[at]) at += 1
   return at
 }
 
@@ -48,7 +50,7 @@ export const nearestTo = (
       (place.host === wanted.host ? 10_000 : 0) +
       (place.path === wanted.path ? 5_000 : 0) +
       (exchange.method === asked.method ? 1_000 : 0) +
-      Math.min(900, common(withoutScheme(exchange.url), withoutScheme(asked.url)))
+      common(withoutScheme(exchange.url), withoutScheme(asked.url))
     if (best === undefined || score > best.score) best = { exchange, score }
   }
   if (best === undefined) return undefined

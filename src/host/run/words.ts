@@ -9,7 +9,7 @@ const SHOWN = 3
 const flagFor = ({ layer, reason, target }: ReportedDenial): string | undefined => {
   if (layer === "egress" && ["host_not_allowed", "port_not_allowed"].includes(reason) && !target.includes(" "))
     return `if it may reach that host, run it again with --allow ${quoted(target)}`
-  if (layer === "exec" && reason === "not_listed")
+  if (layer === "exec" && reason === "not_listed" && !target.endsWith("/*"))
     return `if it may start that program, run it again with --exec ${quoted(target.split("/").at(-1) ?? target)}`
   if (layer === "fs" && reason === "hidden")
     return `if it may see that, run it again with --read ${quoted(globOf(target))}`

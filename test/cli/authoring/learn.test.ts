@@ -182,6 +182,26 @@ describe("names that a hostile program chose", () => {
   })
 })
 
+describe("what runs printed, sent and got", () => {
+  const counted = (printed: number, sent: number, got: number, reached = ["a.example.com:443"]): Observation =>
+    run({ reached, printed, sent, got })
+  it("bounds ten times the most of each, and never closely", () => {
+    const { driver } = texts(counted(20_000, 100, 9_000), counted(30_000, 50_000, 1))
+    const front = parse(driver.split(/^---$/m)[1] ?? "") as { metadata: unknown }
+    expect(front.metadata).toEqual({
+      limits: { output_bytes: 300_000 },
+      egress_budget: { bytes_out: 500_000, bytes_in: 90_000 },
+    })
+    expect(driver).toMatch(/output_bytes: 300000 # ten times the most, seen in sha256:aaaa/)
+    expect(needsOf([counted(1, 1, 1)])).toMatchObject({ outputBytes: 65_536, network: { bytesOut: 65_536 } })
+  })
+  it("is not bounded where a run was not counted, nor the network where none was reached", () => {
+    expect(needsOf([counted(1, 1, 1), run({})])).not.toHaveProperty("outputBytes")
+    expect(needsOf([counted(1, 0, 0, [])])).not.toHaveProperty("network")
+    expect(texts(run({})).driver).not.toContain("metadata:\n  limits")
+  })
+})
+
 describe("beside what is declared", () => {
   const declared = {
     mutates: ["out/**"],

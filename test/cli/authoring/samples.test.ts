@@ -29,6 +29,16 @@ test("takes the files that words name, as they are, once each", () => {
   expect(samples[1]?.bytes).toEqual(Buffer.from([0xff, 0]))
 })
 
+test("takes no key along that the program alone chose to open", () => {
+  for (const name of ["plain", "sub/.env", "deploy.pem", "id_ed25519", "api-token.txt", "monkey.txt"])
+    writeFileSync(join(workspace, name), "one")
+  writeFileSync(join(workspace, "notes"), "-----BEGIN OPENSSH PRIVATE KEY-----\n")
+  const opened = ["plain", "sub/.env", "deploy.pem", "id_ed25519", "api-token.txt", "monkey.txt", "notes"]
+  expect(samplesOf(workspace, [], opened).map(({ path }) => path)).toEqual(["example/plain", "example/monkey.txt"])
+  // Whoever names one means it.
+  expect(samplesOf(workspace, ["deploy.pem"], opened).map(({ path }) => path)).toContain("example/deploy.pem")
+})
+
 test("follows no link, waits for no pipe, and takes nothing larger than an example may be", () => {
   const outside = join(room.folder, "outside")
   mkdirSync(outside)

@@ -170,6 +170,7 @@ const learnFromCommand = async (
   // `read: []` would show everything to a run, and nothing to a driver.
   const isEnough = seen.read === undefined || seen.read.length === 0 || (await holdsUp(host, toLearn, seen, learned))
   if (!isEnough) terminal.say(says.learnReadsAll)
+  if (seen.read === undefined) terminal.say(says.learnUnread)
   const needs = isEnough ? seen : unread
   tellNeeds(needs, learned, terminal)
   const started = needs.spawn.map(({ value }) => value)
@@ -181,7 +182,7 @@ const learnFromCommand = async (
     .filter((path) => !path.startsWith(".git/"))
   const files = learnedManifests(asked, needs, callsOf(learned), version)
   return {
-    files: [...files, ...samplesOf(workspace, [...words, ...opened])],
+    files: [...files, ...samplesOf(workspace, words, opened)],
     report: {
       tool,
       driver: asked.driver,

@@ -26,18 +26,20 @@ class TooMuch extends Error {}
 
 const digestOf = (root: string): string => {
   const hash = createHash("sha256")
-  let [files, bytes] = [0, 0]
+  let [entries, files, bytes] = [0, 0, 0]
   const visit = (folder: string, name: string): void => {
     for (const entry of readdirSync(folder).toSorted()) {
       const [path, shown] = [join(folder, entry), name === "" ? entry : `${name}/${entry}`]
       const facts = lstatSync(path)
+      entries += 1
+      if (entries > FILES) throw new TooMuch()
       if (facts.isDirectory()) {
         visit(path, shown)
         continue
       }
       files += 1
       bytes += facts.isFile() ? facts.size : 0
-      if (files > FILES || bytes > BYTES) throw new TooMuch()
+      if (bytes > BYTES) throw new TooMuch()
       const read = facts.isFile() ? readBounded(path, BYTES) : ""
       const content = typeof read === "string" ? read : createHash("sha256").update(read).digest("hex")
       const what = facts.isSymbolicLink()

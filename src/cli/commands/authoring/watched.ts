@@ -8,6 +8,7 @@ import type { Observation } from "../../../authoring/learn/observation.ts"
 import { locateSystemProgram } from "../../../host/drivers/program/program.ts"
 import type { Envelope, Host } from "../../../host/types.ts"
 import type { JsonObject, JsonValue } from "../../../manifest/types.ts"
+import { defined, isObject } from "../../../manifest/values/fields.ts"
 
 export interface Watched {
   readonly envelope: Envelope
@@ -21,13 +22,31 @@ interface Evidence {
   /** `host:port` of those that answered */
   readonly reached: readonly string[]
   readonly wallMs: number
+  readonly printed?: number
+  readonly sent?: number
+  readonly got?: number
 }
+
+/** The sum of what rows say by this name; undefined where one does not say it. */
+const sumOf = (rows: readonly JsonObject[], key: string): number | undefined =>
+  rows.reduce<number | undefined>((sum, { [key]: value }) => {
+    return sum === undefined || typeof value !== "number" ? undefined : sum + value
+  }, 0)
 
 const evidenceOf = async (host: Host, call: string): Promise<Evidence> => {
   const report = await host.receipts({ call })
   const facts = report.ok ? report.receipts.map(({ metadata }) => metadata ?? {}) : []
   const durations = facts.map((each) => each["duration_ms"]).filter((each) => typeof each === "number")
+  const rows = facts.flatMap((each) => rowsOf(each["reached"]))
+  const usage = facts.flatMap(({ usage: used }) => (isObject(used) ? [used] : []))
+  const [out, err] = [sumOf(usage, "stdout_bytes"), sumOf(usage, "stderr_bytes")]
+  const counted = {
+    printed: usage.length === 0 || out === undefined || err === undefined ? undefined : out + err,
+    sent: sumOf(rows, "bytes_out"),
+    got: sumOf(rows, "bytes_in"),
+  }
   return {
+    ...defined(counted),
     reached: facts
       .flatMap((each) => rowsOf(each["reached"]))
       .flatMap(({ target }) => (typeof target === "string" ? [target] : [])),
