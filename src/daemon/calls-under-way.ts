@@ -33,7 +33,7 @@ export interface CallWatch {
   readonly ended: (envelope: Envelope, caller: Caller, kind: string | undefined, ms: number) => void
 }
 
-type Wishes = Pick<CallOptions, "key" | "approved" | "empty" | "wait" | "elicit"> & {
+type Wishes = Pick<CallOptions, "key" | "approved" | "empty" | "wait" | "elicit" | "approve"> & {
   /** the caller's own trace, as its header says */
   readonly traceparent?: string
 }

@@ -152,8 +152,8 @@ export interface CallOptions extends WhyOptions {
   readonly onEvent?: (event: CallEvent) => void
   /** Of a plan: what it would change, with what files hold before and after. It cannot fail or hold up the call. */
   readonly onChanges?: (changes: readonly ContentChange[]) => void
-  /** Ask a person. Where it is absent, a call that needs approval ends as `approval_required`. */
-  readonly approve?: (question: ApprovalQuestion) => Promise<boolean>
+  /** Ask a person; undefined: nobody answered. Where it is absent, a call that needs approval ends as `approval_required`. */
+  readonly approve?: (question: ApprovalQuestion) => Promise<boolean | undefined>
   /** Ask a person for what a tool wants to know while it runs. Where it is absent, the tool is told that nobody is there. */
   readonly elicit?: (question: ElicitQuestion) => Promise<ElicitAnswer>
 }

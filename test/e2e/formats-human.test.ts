@@ -113,9 +113,19 @@ describe("AML human", () => {
   })
 
   it("asks whoever made the call where their own yes counts, and an agent's client never", async () => {
-    const elicit = async () => ({ action: "accept", content: { approved: true } }) as const
-    const mine = await world.call("refund-approve", { order: "5" }, { caller: processCaller(), elicit })
+    const messages: string[] = []
+    const elicit = async ({ message }: { readonly message: string }) => {
+      messages.push(message)
+      return { action: "accept", content: { approved: true } } as const
+    }
+    const order = "5\u202e\n`x`"
+    const mine = await world.call("refund-approve", { order }, { caller: processCaller(), elicit })
     expect(mine).toMatchObject({ ok: true, value: { approved: true } })
+    // About what they say yes they have read.
+    expect(messages).toEqual([
+      expect.stringMatching(/^Ask about a refund: \{"order":"5.*`x`"\}\. A person of the finance/),
+    ])
+    expect(messages[0]).not.toMatch(/[\n\u202e]/)
     const stop = new AbortController()
     const call = world.call(
       "refund-approve",
@@ -123,6 +133,16 @@ describe("AML human", () => {
       { caller: agent, approved: false, elicit, signal: stop.signal },
     )
     expect((await open(approver, "6")).user).toBe("alice")
+    stop.abort()
+    expect(code(await call)).toBe("cancelled")
+  })
+
+  it("is not asked on the spot about more than can be shown there", async () => {
+    const stop = new AbortController()
+    const elicit = async () => expect.unreachable("the question does not fit")
+    const order = `9${"x".repeat(5_000)}`
+    const call = world.call("refund-approve", { order }, { caller: processCaller(), elicit, signal: stop.signal })
+    expect((await open(approver, order)).input).toEqual({ order })
     stop.abort()
     expect(code(await call)).toBe("cancelled")
   })

@@ -27,7 +27,8 @@ describe("the catalogue over MCP, on stdio", () => {
     )
     client.setRequestHandler("elicitation/create", ({ params }) => {
       const keep = answers?.(params.message)
-      return keep === undefined ? { action: "cancel" } : { action: "accept", content: { keep } }
+      const [field = ""] = "requestedSchema" in params ? Object.keys(params.requestedSchema.properties) : []
+      return keep === undefined ? { action: "cancel" } : { action: "accept", content: { [field]: keep } }
     })
     await client.connect(
       new StdioClientTransport({
@@ -90,6 +91,31 @@ describe("the catalogue over MCP, on stdio", () => {
       expect(answer).toMatchObject({ isError: true })
       expect(JSON.stringify(answer.content)).toContain("input_invalid")
       await expect(client.callTool({ name: "no.such", arguments: {} })).rejects.toThrow(/no tool/)
+    })
+
+    it("asks before anything runs where nothing could be taken back, and runs with a yes alone", async () => {
+      const asked: string[] = []
+      const call = () => client.callTool({ name: "fixture.mail", arguments: { verb: "print", args: ["4"] } })
+      answers = (message) => {
+        asked.push(message)
+        return false
+      }
+      expect(await call()).toMatchObject({ isError: true, structuredContent: { error: { code: "approval_denied" } } })
+      expect(asked).toEqual([expect.stringContaining("fixture.mail")])
+      expect(asked[0]).toContain("external:")
+      expect(asked[0]).toContain('{"verb":"print","args":["4"]}')
+      answers = () => undefined
+      const later = await call()
+      expect(later).toMatchObject({ isError: true, structuredContent: { error: { code: "approval_required" } } })
+      expect(JSON.stringify(later.content)).toContain("caisson grants create --tool fixture.mail")
+      answers = () => true
+      expect(structured(await call())).toMatchObject({ value: "xxxx" })
+      // What cannot be shown whole nobody is asked about.
+      asked.length = 0
+      const args = Array.from({ length: 30 }, () => "x".repeat(100))
+      const long = await client.callTool({ name: "fixture.mail", arguments: { verb: "print", args } })
+      expect(long).toMatchObject({ isError: true, structuredContent: { error: { code: "approval_required" } } })
+      expect(asked).toEqual([])
     })
 
     it("shows the changes to whoever sits there, and keeps exactly those that they said yes to", async () => {

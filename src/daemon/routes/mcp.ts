@@ -34,9 +34,13 @@ const choiceOf = ({ workspace, tag, find }: Query, caller: Caller): McpChoice =>
 const asOthers = ({ host, calls, changes }: Pick<Routes, "host" | "calls" | "changes">): McpHost => ({
   ...host,
   decide: async (id, answer, options = {}) => decideAsOthers({ host, changes }, id, answer, options),
-  call: async (request, { caller, signal, onEvent, empty, elicit } = {}) => {
+  call: async (request, { caller, signal, onEvent, empty, elicit, approve } = {}) => {
     if (caller === undefined) throw new Error("an exchange without a caller")
-    const wishes = { ...(empty === undefined ? {} : { empty }), ...(elicit === undefined ? {} : { elicit }) }
+    const wishes = {
+      ...(empty === undefined ? {} : { empty }),
+      ...(elicit === undefined ? {} : { elicit }),
+      ...(approve === undefined ? {} : { approve }),
+    }
     const begun = await calls.begin(request, caller, wishes, onEvent)
     if (signal?.aborted === true) begun.cancel()
     signal?.addEventListener("abort", begun.cancel, { once: true })

@@ -7,6 +7,7 @@
  * did within its contract.
  * Assumes: whoever asks shows the question as it is.
  */
+import { shown } from "../../manifest/values/diagnostics.ts"
 import type { ApprovalQuestion } from "../types.ts"
 import { hostLimits } from "../limits.ts"
 import type { Failure } from "../failure.ts"
@@ -32,7 +33,7 @@ export const answerTo = async (
   moot.addEventListener("abort", stop, { once: true })
   try {
     Promise.resolve(ask({ ...question, signal: moot })).then(
-      (yes) => given.resolve(yes === true ? "yes" : "no"),
+      (yes) => given.resolve(yes === undefined ? "none" : yes === true ? "yes" : "no"),
       (error: unknown) => given.reject(error instanceof Error ? error : new Error(String(error))),
     )
     return await given.promise
@@ -53,6 +54,12 @@ export const denied = (what: string, asked: Failure): Failure => ({
   message: `a person said no to ${what}; nothing was committed`,
   details: asked.details,
 })
+
+/** How somebody who may approve lets exactly this tool be called there, once. */
+const grantIt = ({ tool, caller, request }: Admitted): string | undefined =>
+  request.workspace === undefined
+    ? undefined
+    : `somebody who may approve gives a yes beforehand, with \`caisson grants create --tool ${tool.id} --user ${shown(caller.user)} --workspace ${shown(request.workspace, 400)} --uses 1 --days 1\` or at /v1/grants of the daemon; then make the call again, or run it with --yes`
 
 /** Step 2 with a person to ask: what cannot be undone by throwing a layer away is asked about before anything runs. */
 export const authorizeAsking = async (core: HostCore, admitted: Admitted): Promise<Step<Authorized>> => {
@@ -89,8 +96,10 @@ export const authorizeAsking = async (core: HostCore, admitted: Admitted): Promi
       return denied("this call", asked)
     case "cancelled":
       return cancelled
-    default:
-      return asked
+    default: {
+      const hint = grantIt(admitted)
+      return hint === undefined ? asked : { ...asked, hint }
+    }
   }
 }
 

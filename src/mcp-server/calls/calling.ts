@@ -4,7 +4,7 @@
  * Guarantees: what a contract asks for comes first, with nothing under way; then the host's own call, with the host's own
  * authorization and receipt. Whoever leaves cancels the call, unless it went on as a task. A question in the middle reaches
  * the person by the client: in the new era the client comes back with the answer, in the old one it is asked on the spot. Effects
- * that need a yes are asked about where the client can and the caller may approve; an answer that does not come within its time leaves them held, under an id and an
+ * that need a yes, and calls that cannot be taken back before they run, are asked about where the client can and the caller may approve; an answer that does not come within its time leaves them held, under an id and an
  * address, and the tool says so. Nothing of a client's words decides who it is.
  */
 import { randomUUID } from "node:crypto"
@@ -21,12 +21,12 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server"
 import type { Caller } from "../../host/access/caller.ts"
-import type { Envelope, Host } from "../../host/types.ts"
+import type { ApprovalQuestion, Envelope, Host } from "../../host/types.ts"
 import type { JsonObject, JsonValue } from "../../manifest/types.ts"
 import type { Entry } from "../catalogue/catalogue.ts"
 import { resultOf } from "../catalogue/tools.ts"
 import { mcpLimits } from "../limits.ts"
-import { heldIn, KEEP, keepIn, keepQuestion } from "./approval.ts"
+import { goIn, goQuestion, heldIn, KEEP, keepIn, keepQuestion } from "./approval.ts"
 import { askBefore } from "./before.ts"
 import { driverIn, LOGIN, type Login, type Logins } from "./login.ts"
 import { type Reach, reachOf, TASKS } from "./reach.ts"
@@ -63,6 +63,14 @@ interface Asked {
 const refused = (text: string): CallToolResult => ({ isError: true, content: [{ type: "text", text }] })
 const seal = (state: State, { request, whose }: Asked): SealedState => ({ ...state, request, whose })
 
+/** Effects are asked about once their layer is held, when nothing waits any more. */
+const askFirst =
+  (run: Run, input: JsonObject) =>
+  async (question: ApprovalQuestion): Promise<boolean | undefined> => {
+    const asked = question.about === "call" ? goQuestion(question, input) : undefined
+    return asked === undefined ? undefined : goIn(await run.ask(asked))
+  }
+
 const begin = (input: JsonObject, { calling, entry, reach, ctx, whose }: Asked): Run => {
   const { host, caller, workspace, empty } = calling
   const run = new Run(entry, whose, createTelling(entry.name, ctx))
@@ -73,6 +81,7 @@ const begin = (input: JsonObject, { calling, entry, reach, ctx, whose }: Asked):
       signal: run.signal,
       onEvent: (event) => run.telling.hear(event),
       ...(reach.form ? { elicit: run.elicit } : {}),
+      ...(reach.form && caller.mayApprove ? { approve: askFirst(run, input) } : {}),
       ...(empty === undefined ? {} : { empty }),
     }),
   )

@@ -10,7 +10,7 @@ import type { ContentChange, HeldApprovalDetail } from "../../host/types.ts"
 import { mcpLimits } from "../limits.ts"
 
 const STEERING = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
-const inline = (text: string): string =>
+export const inline = (text: string): string =>
   text.replace(STEERING, (char) => (char === "\t" ? char : `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`))
 
 const headOf = ({ kind, path, mode, target, from, declared }: ContentChange): string =>

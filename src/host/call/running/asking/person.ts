@@ -1,7 +1,8 @@
 /**
  * A tool whose answer is a person's: the question is put to whoever is there, else kept until a person answers it.
  *
- * Guarantees: what a person answers fits the contract's output, or it is no answer. Whoever is at the other end of the
+ * Guarantees: whoever is asked on the spot sees the call's whole input; where it does not fit, the question is kept for a place
+ * where it does. What a person answers fits the contract's output, or it is no answer. Whoever is at the other end of the
  * call answers only where their own yes counts; an agent never answers its own question. A question that nobody answered
  * while the call waited stays open for a while: asked again, the same call is given the answer, once.
  * Does not: judge what was answered.
@@ -53,10 +54,18 @@ const unanswered = (question: AskedQuestion): Failure => ({
   details: { question: question.id, expires: new Date(question.expiresMs).toISOString() },
 })
 
+/** With all of what it is about, before the tool's own words; undefined: there is too much of it. */
+const wholeQuestion = ({ tool, input }: Sealed): string | undefined => {
+  const about = JSON.stringify(input)
+  if (about.length > hostLimits.questionChars.value / 2) return undefined
+  return shown(`${shown(tool.name)}: ${about}. ${tool.description}`, hostLimits.questionChars.value)
+}
+
 /** Whoever made the call, where a person can be reached through it and their yes counts; undefined: nobody. */
-const askedNow = async (core: HostCore, sealed: Sealed, message: string): Promise<Success | Failure | undefined> => {
+const askedNow = async (core: HostCore, sealed: Sealed): Promise<Success | Failure | undefined> => {
   const { elicit, caller, tool } = sealed
-  if (elicit === undefined) return undefined
+  const message = wholeQuestion(sealed)
+  if (elicit === undefined || message === undefined) return undefined
   const deed = { tool, ...actionOf(core.registry, tool) }
   if (!mayApprove(accessPolicyOf(core.registry, core.config), caller, deed)) return undefined
   const answer = await elicit({ message, schema: tool.outputs })
@@ -73,7 +82,7 @@ export const askPerson = async (
 ): Promise<Success | Failure> => {
   const { tool, input, caller, user, call } = sealed
   const message = shown(`${tool.name}: ${tool.description}`, hostLimits.questionChars.value)
-  const now = await askedNow(core, sealed, message)
+  const now = await askedNow(core, sealed)
   if (now !== undefined) return now
   const store = await core.store()
   const at = Date.now()
