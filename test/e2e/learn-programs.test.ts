@@ -153,6 +153,15 @@ const programs: readonly Program[] = [
     why: unwritable,
   },
   {
+    name: "black",
+    files: { "p.py": "f( 1 )\n" },
+    command: ["black", "-q", "p.py"],
+    writes: ["p.py"],
+    starts: "any",
+    less: "p.py",
+    why: unwritable,
+  },
+  {
     name: "sed",
     files: { "p.py": "f( 1 )\n" },
     command: ["sed", "-i", "s/( /(/", "p.py"],

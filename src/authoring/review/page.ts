@@ -21,6 +21,18 @@ export interface ReviewPage {
   readonly sections: readonly PageSection[]
 }
 
+/** Each text once, with how often it came, the most frequent last to be left out; what there is no room for is counted. */
+export const countedRows = (texts: readonly string[], most: number): readonly PageRow[] => {
+  const groups = [...Map.groupBy(texts, (text) => text)].toSorted(([, one], [, other]) => other.length - one.length)
+  const rows = groups
+    .slice(0, most)
+    .map(([text, all]) => ({ text: all.length === 1 ? text : `${text}, ${all.length} times` }))
+  const left = groups.length - rows.length
+  return left === 0
+    ? rows
+    : [...rows, { text: `and ${left} more`, risk: "look at its receipts: there is no room for all of it" }]
+}
+
 const spelt = (text: string): string =>
   text
     .toWellFormed()

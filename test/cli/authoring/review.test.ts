@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
 import { asksOf, changesBetween } from "../../../src/authoring/review/asks.ts"
-import { pageHtml, pageLines, type ReviewPage } from "../../../src/authoring/review/page.ts"
+import { countedRows, pageHtml, pageLines, type ReviewPage } from "../../../src/authoring/review/page.ts"
 import { loadManifest } from "../../../src/manifest/read/load.ts"
 import type { DriverContract } from "../../../src/manifest/types.ts"
 import { caisson, type Ended, scratch } from "../run-caisson.ts"
@@ -58,6 +58,16 @@ const cli = (more: string): string =>
   `kind: cli\nbin: tool\nversion_check: { cmd: tool --version, parse: "(.*)", range: "*" }\n${more}
 implements: [{ tool: a.b, version: ^1.0.0, metadata: { cli: { argv: [--go, "\${input.x}"] } } }]\n`
 const apt = "install: [{ method: apt, package: tool }]\n"
+
+test("what a page has no room for is counted, and wants a look", () => {
+  const many = Array.from({ length: 30 }, (_, at) => `fs /decoy-${at}`)
+  expect(countedRows([...many, "fs ~/.ssh/id_rsa", "fs ~/.ssh/id_rsa"], 10)).toEqual([
+    { text: "fs ~/.ssh/id_rsa, 2 times" },
+    ...many.slice(0, 9).map((text) => ({ text })),
+    { text: "and 21 more", risk: expect.stringContaining("receipts") },
+  ])
+  expect(countedRows(["a", "b"], 2)).toEqual([{ text: "a" }, { text: "b" }])
+})
 
 describe("whatever a driver may do is a row", () => {
   test("of a server that it starts: what that is, may touch, start and is given", () => {

@@ -4,7 +4,7 @@
  * Guarantees: reads only. What it did is what receipts of this data folder say, the latest of them.
  */
 import { asksOf, changesBetween } from "../../../authoring/review/asks.ts"
-import type { PageRow, ReviewPage } from "../../../authoring/review/page.ts"
+import { countedRows, type PageRow, type ReviewPage } from "../../../authoring/review/page.ts"
 import type { AuditEvent } from "../../../host/receipts/event.ts"
 import type { Host, ReviewReport } from "../../../host/types.ts"
 import type { JsonObject, JsonValue } from "../../../manifest/types.ts"
@@ -13,7 +13,7 @@ import { ownFiles } from "./own-files.ts"
 
 /** So many of the latest entries are looked at. */
 const RECEIPTS = 500
-const ROWS = 40
+const ROWS = 100
 
 const rowsOf = (value: JsonValue | undefined): readonly JsonObject[] =>
   Array.isArray(value) ? (value as readonly JsonObject[]) : []
@@ -33,10 +33,7 @@ export const asksFor = async (host: Host, ref: string): Promise<readonly PageRow
   return asksOf(found, tools, isTrusted, ownFiles(found))
 }
 
-const counted = (texts: readonly string[]): readonly PageRow[] =>
-  [...Map.groupBy(texts, (text) => text)]
-    .map(([text, all]) => ({ text: all.length === 1 ? text : `${text}, ${all.length} times` }))
-    .slice(0, ROWS)
+const counted = (texts: readonly string[]): readonly PageRow[] => countedRows(texts, ROWS)
 
 const driverKey = ({ metadata = {} }: AuditEvent): string => {
   const { id, version } = (metadata["driver"] ?? {}) as { readonly id?: unknown; readonly version?: unknown }
@@ -84,8 +81,8 @@ export const pageOf = async (host: Host, report: ReviewReport & { readonly ok: t
       {
         title: "What it was denied",
         rows: counted(did("denied", (row) => `${text(row["layer"])} ${text(row["target"])}`)).map((row) => ({
-          ...row,
           risk: "it tried",
+          ...row,
         })),
         none: "nothing",
       },
