@@ -179,6 +179,7 @@ export const says = {
     `it asked for more than is told one by one: of ${lost} requests only the folder is named`,
   noReceipts: "no receipts yet",
   noQuestions: "no tool asks anybody",
+  notRun: "not run yet",
   noneHeld: "no call waits for an answer",
   damaged: (id: string, expires: string) =>
     `what was remembered of the held call ${id} is damaged, and it cannot be approved: \`caisson approvals deny ${id}\` throws it away, and so does its time (${expires})`,

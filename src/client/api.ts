@@ -418,7 +418,7 @@ export interface Operations {
       readonly profileDigest?: string
     }
   }
-  /** Calls that wait for an answer about their effects */
+  /** Calls that wait for an answer: about their effects, or before they run */
   readonly listApprovals: {
     readonly request: Record<never, never>
     readonly answer: {
@@ -433,6 +433,8 @@ export interface Operations {
         readonly expires: string
         readonly changes: number
         readonly bytes: number
+        /** nothing was run: may the call be made? absent: about what it changed */
+        readonly about?: "call"
       }[]
     }
   }
@@ -450,6 +452,12 @@ export interface Operations {
       readonly expires: string
       readonly changes: number
       readonly bytes: number
+      /** nothing was run: may the call be made? absent: about what it changed */
+      readonly about?: "call"
+      readonly message?: string
+      readonly input?: { readonly [name: string]: Json }
+      readonly context?: { readonly [name: string]: Json }
+      readonly cost?: { readonly [name: string]: Json }
       readonly intact: boolean
       readonly mutates?: readonly string[]
       readonly effects: readonly { readonly [name: string]: Json }[]
@@ -466,7 +474,7 @@ export interface Operations {
       }[]
     }
   }
-  /** Commit exactly what was held, or throw it away */
+  /** Commit exactly what was held, or throw it away; of a call that was not run: let it be made once, or not */
   readonly decideApproval: {
     readonly request: {
       readonly params: { readonly id: string }

@@ -202,7 +202,8 @@ const watchOf = (
   ended: (envelope, caller, kind, ms) => {
     health.note(envelope)
     metrics.call(envelope, kind, ms)
-    if (!envelope.ok && envelope.error.code === "approval_required") changes.held({ of: caller, id: envelope.call })
+    if (!envelope.ok && envelope.error.code === "approval_required")
+      changes.held({ of: caller, id: envelope.approval?.id ?? envelope.call })
     log.call({
       call: envelope.call,
       code: envelope.ok ? "ok" : envelope.error.code,

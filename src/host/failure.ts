@@ -18,6 +18,8 @@ export interface Failure {
   readonly details: JsonObject
   /** what was asked is known not to have been done: it was never sent, or was refused */
   readonly undone?: true
+  /** that people were asked about it, and until when they may answer */
+  readonly request?: { readonly id: string; readonly expires: string }
   /** for the receipt alone; the caller is not told */
   readonly evidence?: JsonObject
   /** it says that the driver's login is gone, or perhaps that; for the host alone */

@@ -107,6 +107,7 @@ export const hostLimits = Object.freeze({
     24 * 3600 * 1000,
     "it is over, and is asked anew by the next call",
   ),
+  requestChars: limit("a request for a person's yes", 64 * 1024, "nobody is asked: approval_required with `not_asked`"),
   questionChars: limit("a question of a tool to a person", 2_000, "the rest is cut off"),
   questionAnswerChars: limit("the answer to a question of a tool", 64 * 1024, "input_invalid"),
   lastWordMs: limit(

@@ -152,7 +152,13 @@ export const reasons = Object.freeze({
     "the operator's policy forbids this call",
     "ask the operator; `caisson why TOOL` names the rule",
   ),
-  unauthorised: reason("denied", 403, 3, "this user may not make this call", "ask the operator for a grant"),
+  unauthorised: reason(
+    "denied",
+    403,
+    3,
+    "this user may not make this call",
+    "ask the operator for the role or the grant that it takes",
+  ),
   rate_limited: reason("denied", 429, 3, "too many calls", "wait and try again", true),
   overloaded: reason("denied", 503, 3, "the host has as much to do as it can take", "try again in a moment", true),
   budget_exceeded: reason(

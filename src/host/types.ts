@@ -162,6 +162,8 @@ export interface CallOptions extends WhyOptions {
 export interface HeldApproval {
   /** the call's id */
   readonly id: string
+  /** nothing was run: the question is whether the call may be made; absent: about what a call changed */
+  readonly about?: "call"
   /** `id@major` */
   readonly tool: string
   readonly driver: string
@@ -186,6 +188,11 @@ export interface HeldApprovalDetail extends HeldApproval {
   readonly denied: readonly ReportedDenial[]
   /** the same effects with what files hold before and after, deletions first; empty where it is not intact */
   readonly content: readonly ContentChange[]
+  /** of a call that was not run: why it is asked about, what it would be given, and what it costs */
+  readonly message?: string
+  readonly input?: JsonObject
+  readonly context?: JsonObject
+  readonly cost?: JsonObject
 }
 export interface DecideOptions extends ListOptions {
   readonly signal?: AbortSignal

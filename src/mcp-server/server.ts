@@ -127,7 +127,7 @@ const serveWatching = (server: Server, watched: Set<string>): void => {
 }
 
 const INSTRUCTIONS =
-  "Each tool runs sealed: what it may reach and change is in its contract, and anything else is stopped and undone. Results name effects, denials and a receipt. A tool that answers `approval_required` has run: its effects are held until a person decides."
+  "Each tool runs sealed: what it may reach and change is in its contract, and anything else is stopped and undone. Results name effects, denials and a receipt. A tool that answers `approval_required` waits for a person: it has run and its effects are held, or, where it says that nothing was run, the same call is to be made again once somebody said yes."
 
 const optionsOf = (states: States): ServerOptions => ({
   capabilities: {

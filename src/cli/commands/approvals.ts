@@ -24,11 +24,11 @@ export interface ApprovalFlags extends HostFlags {
 
 const asJson = (flags: ApprovalFlags, terminal: Terminal): boolean => flags.json === true || !terminal.isInteractive
 
-const rowOf = ({ id, tool, user, workspace, changes, expires }: HeldApproval): string[] => [
+const rowOf = ({ id, about, tool, user, workspace, changes, expires }: HeldApproval): string[] => [
   id,
   inline(tool),
   inline(user),
-  String(changes),
+  about === "call" ? says.notRun : String(changes),
   expires,
   inline(workspace),
 ]

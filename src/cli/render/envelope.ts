@@ -145,13 +145,30 @@ export const questionLines = (question: ApprovalQuestion, paint: Colors): string
 ]
 
 /** A held call: whose it is, until when, and every change, in the order given. */
+/** A call that was not run: what a person says yes to. */
+const requestLines = ({ about, message, input, context }: HeldApprovalDetail): string[] =>
+  about === "call"
+    ? [
+        inline(message ?? ""),
+        ...jsonLines("input", input),
+        ...(Object.keys(context ?? {}).length > 0 ? jsonLines("context", context) : []),
+      ]
+    : []
+const jsonLines = (name: string, value: unknown): string[] => [
+  `${name}:`,
+  ...JSON.stringify(value ?? {}, undefined, 2)
+    .split("\n")
+    .map((line) => `  ${inline(line)}`),
+]
+
 export const heldLines = (
   held: HeldApprovalDetail,
   manifests: readonly string[] | undefined,
   paint: Colors,
 ): string[] => [
   `${paint.bold(inline(held.tool))} by ${inline(held.driver)} for ${inline(held.user)} in ${nameText(held.workspace)}`,
-  `held ${held.held}, until ${held.expires}`,
+  `${held.about === "call" ? "asked" : "held"} ${held.held}, until ${held.expires}`,
+  ...requestLines(held),
   ...(held.intact
     ? section(
         "effects",

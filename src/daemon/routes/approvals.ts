@@ -1,7 +1,8 @@
 /**
- * `/v1/approvals`: calls whose effects are held, and the answer about one.
+ * `/v1/approvals`: calls whose effects are held, and calls that may not run before somebody says yes; the answer about one.
  *
- * Guarantees: an answer counts from who may give it, and commits exactly the layer that was shown, or nothing of it.
+ * Guarantees: an answer counts from who may give it, and commits exactly the layer that was shown, or nothing of it; about a
+ * call that was not run it lets that very call be made once.
  */
 import { processCaller } from "../../host/access/caller.ts"
 import type { DecideOptions, Envelope } from "../../host/types.ts"
@@ -34,9 +35,17 @@ const approval = {
   changes: count,
   bytes: count,
 }
+/** of a call that was not run */
+const about = { enum: ["call"], description: "nothing was run: may the call be made? absent: about what it changed" }
+const listed = open({ ...approval, about }, Object.keys(approval))
 const detail = open(
   {
     ...approval,
+    about,
+    message: text,
+    input: object,
+    context: object,
+    cost: object,
     intact: flag,
     mutates: listOf(text),
     effects: listOf(object),
@@ -70,10 +79,10 @@ export const approvalRoutes = ({ app, host, callerOf, changes }: Routes): void =
     {
       schema: {
         operationId: "listApprovals",
-        summary: "Calls that wait for an answer about their effects",
+        summary: "Calls that wait for an answer: about their effects, or before they run",
         tags: ["approvals"],
         response: {
-          "200": { description: "held calls, the oldest first", ...open({ approvals: listOf(open(approval)) }) },
+          "200": { description: "held calls, the oldest first", ...open({ approvals: listOf(listed) }) },
           ...problems(),
         },
       },
@@ -102,7 +111,8 @@ export const approvalRoutes = ({ app, host, callerOf, changes }: Routes): void =
     {
       schema: {
         operationId: "decideApproval",
-        summary: "Commit exactly what was held, or throw it away",
+        summary:
+          "Commit exactly what was held, or throw it away; of a call that was not run: let it be made once, or not",
         tags: ["approvals"],
         params: idParams,
         body: closed(

@@ -41,6 +41,8 @@ export interface UsedGrant {
   /** which use it was, of how many */
   readonly use: number
   readonly uses: number
+  /** the request that it was given to, and to no other call */
+  readonly request?: string
   /** those of others that a rule wanted beside it */
   readonly beside?: readonly Omit<UsedGrant, "beside">[]
 }
@@ -57,6 +59,10 @@ export interface Approval {
   readonly answers?: { readonly call?: boolean; readonly effects?: boolean }
   /** the yes that was given beforehand, where one answered what this call asked: it holds for all of the call */
   readonly grant?: UsedGrant
+  /** the yes of people who were asked about this very call */
+  readonly requested?: UsedGrant
+  /** the driver that they were told of: no other serves it */
+  readonly driver?: string
   /** what happens when the call turns out to have changed the workspace */
   readonly onEffects: "commit" | "ask"
 }
@@ -231,6 +237,15 @@ export const isRuled = (policy: AccessPolicy, deed: Deed): boolean =>
 export const mayApprove = (policy: AccessPolicy, person: Caller, deed: Deed): boolean =>
   person.mayApprove &&
   rulesOf(policy, deed).every((rule) => ruleVerdict(rule, deed) === "allow" || mayRelease(rule, person))
+
+/** Does this person's yes count for it, beside those of others that a rule may want? `maker`: who asks for it. */
+export const mayVote = (policy: AccessPolicy, person: Caller, deed: Deed, maker: string): boolean => {
+  const asking = rulesOf(policy, deed).filter((rule) => ruleVerdict(rule, deed) !== "allow")
+  return (
+    person.mayApprove &&
+    (asking.length === 0 || asking.some((rule) => counts(rule, person) && !(rule.quorum > 1 && person.actor === maker)))
+  )
+}
 
 /** Rules that allow so many calls in a time, and speak of this one. */
 export const budgetedRules = (policy: AccessPolicy, deed: Deed): readonly GovernanceRule[] =>

@@ -14,8 +14,14 @@ import type { Failure } from "../failure.ts"
 import { changesOf, lookBounds } from "../diffs/changes.ts"
 import { debitRules } from "./admission/debit.ts"
 import { takeGrant } from "./admission/granted.ts"
+import type { Approval, UsedGrant } from "../access/decide.ts"
+import { askBeforehand } from "./requested/redeem.ts"
+import type { RequestedCall } from "./requested/request.ts"
 import { authorize } from "./authorize.ts"
+import { costOf } from "./admission/cost.ts"
 import type { HostCore } from "./core.ts"
+import { findRoute, refusedRoute } from "./route.ts"
+import { unlessCancelled } from "./running/cancelled.ts"
 import { tellDenials } from "./judging/denials.ts"
 import type { Admitted, Authorized, Judged, Requested, Step } from "./steps.ts"
 
@@ -61,6 +67,48 @@ const grantIt = ({ tool, caller, request }: Admitted): string | undefined =>
     ? undefined
     : `somebody who may approve gives a yes beforehand, with \`caisson grants create --tool ${tool.id} --user ${shown(caller.user)} --workspace ${shown(request.workspace, 400)} --uses 1 --days 1\` or at /v1/grants of the daemon; then make the call again, or run it with --yes`
 
+/** What people said who were asked about this very call: their yes, with the driver that they were told of, or why there is none. */
+export const putToPeople = async (
+  core: HostCore,
+  call: Admitted,
+  asked: Failure,
+  wanted: RequestedCall,
+): Promise<(UsedGrant & { readonly driver: string }) | Failure> => {
+  const put = await askBeforehand(core, call, wanted)
+  switch (put.is) {
+    case "granted":
+      return { ...put.grant, driver: wanted.driver.key }
+    case "denied": {
+      const no = denied("this call", asked)
+      return put.reason === undefined ? no : { ...no, message: `${no.message}: ${put.reason}` }
+    }
+    case "asked":
+      return {
+        ...asked,
+        message: `${asked.message}; nothing was run, and people were asked, until ${put.expires}`,
+        hint: `somebody who may approve answers \`caisson approvals show ${put.id}\`, then make the same call again; or ${grantIt(call) ?? "run it with --yes"}`,
+        request: { id: put.id, expires: put.expires },
+      }
+    case "not-asked": {
+      const hint = grantIt(call)
+      const details = { ...asked.details, not_asked: put.why }
+      return { ...asked, ...(hint === undefined ? {} : { hint }), details }
+    }
+  }
+}
+
+/** Several people's yes is for all of the call; one person's is for making it, and its effects are a question of their own. */
+export const withRequest = (
+  approval: Approval,
+  { driver, ...requested }: UsedGrant & { readonly driver: string },
+): Approval => ({
+  ...approval,
+  requested,
+  driver,
+  answers: { ...approval.answers, call: true },
+  ...(requested.beside === undefined ? {} : { grant: requested }),
+})
+
 /** Step 2 with a person to ask: what cannot be undone by throwing a layer away is asked about before anything runs. */
 export const authorizeAsking = async (core: HostCore, admitted: Admitted): Promise<Step<Authorized>> => {
   const within = await debitRules(core, admitted)
@@ -75,9 +123,28 @@ export const authorizeAsking = async (core: HostCore, admitted: Admitted): Promi
     const { answers: _nobodyWasAsked, ...approval } = granted.value.approval
     return { ok: true, value: { ...granted.value, approval: { ...approval, grant } } }
   }
-  // Who sits there may not be the one who has to say yes.
-  if (asked.details["approver"] !== undefined) return asked
+  // Nobody is asked about what could not be run anyway.
+  const routing = await unlessCancelled(findRoute(core, admitted), admitted.signal)
+  if ("code" in routing) return routing
+  const unrouted = refusedRoute(routing)
+  const { resolution } = routing
+  if (unrouted !== undefined || !resolution.ok) return unrouted ?? asked
   const approval = asked.details["approval"] === "always" ? "always" : "on-mutate"
+  const cost = costOf({ tool, route: resolution })
+  const requested = async (): Promise<Step<Authorized>> => {
+    const put = await putToPeople(core, admitted, asked, {
+      driver: resolution.driver,
+      message: asked.message,
+      approval,
+      ...(cost.class === "trivial" ? {} : { cost }),
+    })
+    if ("code" in put) return put
+    const granted = authorize(core, admitted, { within, beforehand: true })
+    if (!granted.ok) return granted
+    return { ok: true, value: { ...granted.value, approval: withRequest(granted.value.approval, put) } }
+  }
+  // Who sits there may not be the one who has to say yes.
+  if (asked.details["approver"] !== undefined) return await requested()
   const mutates = tool.mutates.map((scope) => scope.text)
   const question = {
     call,
@@ -96,10 +163,8 @@ export const authorizeAsking = async (core: HostCore, admitted: Admitted): Promi
       return denied("this call", asked)
     case "cancelled":
       return cancelled
-    default: {
-      const hint = grantIt(admitted)
-      return hint === undefined ? asked : { ...asked, hint }
-    }
+    default:
+      return await requested()
   }
 }
 

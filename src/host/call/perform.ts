@@ -249,6 +249,17 @@ const serveBy = async (
   return await serveBy(core, obtained.value, trail, scope, again, false)
 }
 
+/** People said yes to a call by one driver. */
+const isAnotherDriver = ({ approval, driver }: Routed): boolean =>
+  approval.driver !== undefined && approval.driver !== driver.key
+const anotherDriver: Failure = {
+  ok: false,
+  code: "conflict",
+  message: "another driver would serve the call by now than the one that people said yes to; nothing was run",
+  hint: "make the call again: people are asked anew",
+  details: {},
+}
+
 /** The driver that serves the call, or, where it fails and the contract's retries allow it, the next one. */
 const serve = async (
   core: HostCore,
@@ -263,6 +274,7 @@ const serve = async (
   const routed = "code" in routing ? routing : route(call, routing)
   trail.mark("route", routed.ok ? routed.value : undefined)
   if (!routed.ok) return routed
+  if (isAnotherDriver(routed.value)) return anotherDriver
   // Where it runs once more for the workspace's sake alone, nothing is paid a second time.
   const priced = earlier === undefined ? await price(core, routed.value) : routed
   trail.mark("price", priced.ok ? priced.value : undefined)
@@ -277,7 +289,7 @@ const serve = async (
       .filter(({ key }) => passedOver.every(({ driver }) => driver !== key))
     const more = await unlessCancelled(findRoute(core, call, others), call.signal)
     const next = "code" in more ? more : route(call, more)
-    if (!next.ok) return judged
+    if (!next.ok || isAnotherDriver(next.value)) return judged
     const payable = await price(core, next.value)
     if (!payable.ok) return judged
     const { attempt, homes, reached } = judged.value
@@ -344,7 +356,9 @@ const firedBy = (progress: Progress): readonly string[] | undefined => {
   return firesEvents.length === 0 ? undefined : firesEvents
 }
 
-const approvalOf = (held: JsonObject | undefined): Pick<Extract<Envelope, { ok: false }>, "approval"> => {
+const approvalOf = (
+  held: Readonly<Record<string, unknown>> | undefined,
+): Pick<Extract<Envelope, { ok: false }>, "approval"> => {
   const { id, expires } = held ?? {}
   if (typeof id !== "string" || typeof expires !== "string") return {}
   return { approval: { id, url: approvalUrl(id), expires } }
@@ -382,7 +396,8 @@ const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Pr
     )
     const receipt = `sha256:${event?.hash ?? ""}`
     if (fired !== undefined) progress.tell({ type: "fired", events: fired })
-    if (!end.ok) return { ok: false, error: error as CallError, ...base, receipt, ...approvalOf(trail.held) }
+    if (!end.ok)
+      return { ok: false, error: error as CallError, ...base, receipt, ...approvalOf(trail.held ?? end.request) }
     return {
       ok: true,
       value: end.value,

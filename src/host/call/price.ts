@@ -5,26 +5,14 @@
  * with it or was given beforehand; that yes is about the cost, and answers no question about effects but a grant's, which
  * holds for all of the call. What it costs is debited after that, and a call beyond a budget is refused.
  */
-import type { CostClass, JsonObject } from "../../manifest/types.ts"
+import type { JsonObject } from "../../manifest/types.ts"
 import type { Failure } from "../failure.ts"
 import { debitCall, hasRoom } from "./admission/debit.ts"
 import { takeGrant } from "./admission/granted.ts"
-import { answerTo, cancelled, denied } from "./approve.ts"
+import { answerTo, cancelled, denied, putToPeople, withRequest } from "./approve.ts"
+import { costOf } from "./admission/cost.ts"
 import type { HostCore } from "./core.ts"
 import type { Cost, Routed, Step } from "./steps.ts"
-
-const CLASSES: readonly CostClass[] = ["trivial", "metered", "expensive"]
-
-/** The dearer class of the tool's and the driver's; units are the driver's own word. */
-export const costOf = ({ tool, route }: Pick<Routed, "tool" | "route">): Cost => {
-  const row = route.rows.find(({ phase }) => phase === "selected")
-  const rank = Math.max(CLASSES.indexOf(tool.costClass), CLASSES.indexOf(row?.costClass ?? "trivial"))
-  const units = row?.costUnitsPerCall
-  return {
-    class: CLASSES[rank] ?? "expensive",
-    ...(units === undefined ? {} : { units, currency: row?.currency ?? "USD" }),
-  }
-}
 
 /** Units are thousandths of a cent. */
 const inWords = ({ units, currency }: Cost): string =>
@@ -49,11 +37,15 @@ export const costQuestion = ({ approval, tool, driver }: Routed, cost: Cost): Fa
   }
 }
 
-const answered = async (core: HostCore, routed: Routed, asked: Failure): Promise<Step<Routed>> => {
+const answered = async (core: HostCore, routed: Routed, asked: Failure, cost: Cost): Promise<Step<Routed>> => {
   const { approval, call, tool, driver } = routed
   const grant = await takeGrant(core, routed)
   if (grant !== undefined) return { ok: true, value: { ...routed, approval: { ...approval, grant } } }
-  if (!approval.mayGrant) return asked
+  const requested = async (): Promise<Step<Routed>> => {
+    const put = await putToPeople(core, routed, asked, { driver, cost, message: asked.message, approval: "always" })
+    return "code" in put ? put : { ok: true, value: { ...routed, approval: withRequest(approval, put) } }
+  }
+  if (!approval.mayGrant) return await requested()
   const question = {
     call,
     tool: tool.id,
@@ -74,7 +66,7 @@ const answered = async (core: HostCore, routed: Routed, asked: Failure): Promise
     case "cancelled":
       return cancelled
     default:
-      return asked
+      return await requested()
   }
 }
 
@@ -83,7 +75,8 @@ export const price = async (core: HostCore, routed: Routed): Promise<Step<Routed
   const asked = costQuestion(routed, cost)
   const broke = asked === undefined ? undefined : await hasRoom(core, routed, cost.units)
   if (broke !== undefined) return broke
-  const allowed: Step<Routed> = asked === undefined ? { ok: true, value: routed } : await answered(core, routed, asked)
+  const allowed: Step<Routed> =
+    asked === undefined ? { ok: true, value: routed } : await answered(core, routed, asked, cost)
   if (!allowed.ok) return allowed
   const refused = await debitCall(core, allowed.value, cost.units ?? 0)
   return refused ?? { ok: true, value: { ...allowed.value, cost } }

@@ -16,6 +16,7 @@ import { now } from "../store/instant.ts"
 import { type ClaimResult, type HeldCall, StoreUnavailable } from "../store/store.ts"
 import type { Envelope } from "../types.ts"
 import type { HeldContext } from "./context.ts"
+import { decideRequest } from "./requests.ts"
 import { maySee, mayDecide } from "./deciders.ts"
 import { expiresOf, factsOf, isDamaged } from "./facts.ts"
 import { type HeldAnswer, folderOf, isCallId, lockHeld, readAnswer } from "./files.ts"
@@ -250,6 +251,8 @@ export const decide = async (context: HeldContext, asked: Asked, cancel: AbortSi
   if (!isCallId(id)) return envelopeOf(undefined, id, noSuchCall(id))
   try {
     const found = await (await context.store()).held(id)
+    const requested = found === undefined ? await decideRequest(context, asked) : undefined
+    if (requested !== undefined) return requested
     if (found === undefined || !maySee(caller, found)) return await refuse(context, asked, undefined, noSuchCall(id))
     // Before the lock is taken: who may not decide is in nobody's way who does.
     const barred = mayDecide(context.core, caller, factsOf(found), decision === "approve")

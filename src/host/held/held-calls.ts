@@ -18,6 +18,7 @@ import type { HeldContext } from "./context.ts"
 import { decide } from "./decide.ts"
 import { heldOnDisk, isCallId } from "./files.ts"
 import { hold } from "./hold.ts"
+import { listRequests, showRequest } from "./requests.ts"
 import { listHeld, showHeld } from "./list.ts"
 import { tend } from "./tend.ts"
 
@@ -71,14 +72,16 @@ export class HeldCalls implements Holder, AsyncDisposable {
   async list(caller: Caller): Promise<readonly HeldApproval[]> {
     if (!this.#isUsed) return []
     await this.tend()
-    return listHeld(await this.#open(), caller)
+    const store = await this.#open()
+    return [...(await listHeld(store, caller)), ...(await listRequests(store, caller))]
   }
   async show(id: string, caller: Caller): Promise<HeldApprovalDetail | undefined> {
     if (!this.#isUsed || !isCallId(id)) return undefined
     await this.tend()
     const look = async (held: { readonly at: string; readonly digest: string }) =>
       (await import("../../sandbox/layers/settling/settling.ts")).settle({ do: "look-held", held, bounds: lookBounds })
-    return showHeld(await this.#open(), this.#context.core.data, caller, id, look)
+    const store = await this.#open()
+    return (await showHeld(store, this.#context.core.data, caller, id, look)) ?? (await showRequest(store, caller, id))
   }
   decide(asked: Parameters<typeof decide>[1], cancel: AbortSignal): Promise<Envelope> {
     return decide(this.#context, asked, cancel)

@@ -15,6 +15,7 @@ import { actionOf } from "../call/admission/find-tool.ts"
 import type { HostCore } from "../call/core.ts"
 import { callErrorOf, type Failure } from "../failure.ts"
 import { hostLimits } from "../limits.ts"
+import { textOf } from "../call/requested/request.ts"
 import { faultsText } from "../invoke/input-faults.ts"
 import type { EventDraft } from "../receipts/event.ts"
 import { type AskedQuestion, StoreUnavailable } from "../store/store.ts"
@@ -95,7 +96,9 @@ export const questionsOf = (
 ): QuestionsOfHost => {
   const seen = async (caller: Caller): Promise<readonly AskedQuestion[]> => {
     const store = await core.store()
-    return (await store.asked(tenantOf(caller), Date.now())).filter((question) => maySee(caller, question))
+    return (await store.asked(tenantOf(caller), Date.now())).filter(
+      (question) => textOf(question) === undefined && maySee(caller, question),
+    )
   }
   return {
     async list(options) {

@@ -108,7 +108,7 @@ export const tokensOf = ({ store, record, callerOf }: Parts): TokensOfHost => {
       return refuse(
         "input_invalid",
         `there is no role ${odd.slice(0, 40)}`,
-        "use caller, approver, operator or act-for",
+        "use caller, approver, operator, act-for or pin",
         "roles",
       )
     const persons = PERSONS.find((role) => agent && roles.includes(role))

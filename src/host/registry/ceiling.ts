@@ -34,7 +34,7 @@ const bounded = (file: string, bound: Bound): readonly Diagnostic[] => {
     rule: "above-ceiling",
     file,
     path,
-    message: `it goes beyond what the operator allows: \`${shown(example)}\` would pass (allowed: ${shown(before, 200)}; declared: ${shown(now, 200)})`,
+    message: `it goes beyond what the operator allows: it would let \`${shown(example)}\` pass (allowed: ${shown(before, 200)}; declared: ${shown(now, 200)})`,
     fix: `narrow it, or widen \`ceiling.${bound[path]?.key === "riskLevel" ? "risk_level" : (bound[path]?.key ?? "")}\` in caisson.yaml`,
   }))
 }

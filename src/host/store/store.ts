@@ -266,6 +266,8 @@ export interface NewGrant {
     readonly reason: string
     /** where the workspace was, for words */
     readonly path?: string
+    /** for this one request alone; it answers no other call */
+    readonly request?: { readonly id: string; readonly digest: string }
   }
 }
 export interface GrantRecord extends NewGrant {

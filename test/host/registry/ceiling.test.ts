@@ -30,16 +30,22 @@ describe("the operator's ceiling", () => {
       { mutates: ["workspace:/notes/"] },
       'mutates: ["workspace:/"]\napproval: always',
       "mutates",
-      "`workspace:/x/y/z` would pass",
+      "it would let `workspace:/x/y/z` pass",
     ],
     [
       "required hosts",
       { egress: ["*.good.test"] },
       "requires: { network: [evil.test] }",
       "requires.network",
-      "`evil.test:443` would pass",
+      "it would let `evil.test:443` pass",
     ],
-    ["required secrets", { secrets: [] }, "requires: { secrets: [a-key] }", "requires.secrets", "`a-key` would pass"],
+    [
+      "required secrets",
+      { secrets: [] },
+      "requires: { secrets: [a-key] }",
+      "requires.secrets",
+      "it would let `a-key` pass",
+    ],
   ])("refuses a tool beyond its %s, with an example", (_, ceiling, tool, path, message) => {
     const found = registry(ceiling, tool)
     expect(found.tools).toEqual([])
@@ -49,12 +55,12 @@ describe("the operator's ceiling", () => {
   it("refuses a driver beyond its hosts, and leaves the tool standing", () => {
     const found = registry({ egress: ["*.good.test"] }, "", "network: { egress: [a.good.test, evil.test:8080] }")
     expect(found.tools).toHaveLength(1)
-    expect(found.drivers[0]?.refusal?.reason).toContain("`evil.test:8080` would pass")
+    expect(found.drivers[0]?.refusal?.reason).toContain("it would let `evil.test:8080` pass")
     expect(found.drivers[0]?.bindings).toEqual([])
   })
   it.each<[string, readonly string[], string | undefined]>([
-    ["none", [], "`prod-db` would pass"],
-    ["another", ["api-key"], "`prod-db` would pass"],
+    ["none", [], "it would let `prod-db` pass"],
+    ["another", ["api-key"], "it would let `prod-db` pass"],
     ["by its slug", ["prod-db"], undefined],
     ["by its variable", ["PROD_DB"], undefined],
   ])("bounds what a driver is given of the vault: %s allowed", (_, secrets, message) => {
@@ -68,7 +74,7 @@ describe("the operator's ceiling", () => {
     writeFileSync(file, `---\nsecrets: [${entry}]\n---\n`)
     try {
       const allowed = registry({ secrets: ["api-key"] }, "", "auth: { state: { env: [API_KEY] } }")
-      expect(allowed.drivers[0]?.refusal?.reason).toContain("`prod-db` would pass")
+      expect(allowed.drivers[0]?.refusal?.reason).toContain("it would let `prod-db` pass")
     } finally {
       rmSync(file)
     }

@@ -40,7 +40,8 @@ const take = async (core: HostCore, call: Admitted): Promise<UsedGrant | undefin
   }
   const policy = accessPolicyOf(core.registry, core.config)
   const deed = { tool, ...(action === undefined ? {} : { action }) }
-  let left = (await store.grants({ tenant, covering })).map((grant) => ({ grant, person: giverOf(grant) }))
+  const given = (await store.grants({ tenant, covering })).filter(({ facts }) => facts.request === undefined)
+  let left = given.map((grant) => ({ grant, person: giverOf(grant) }))
   const used = new Map<string, UsedGrant>()
   for (;;) {
     const chosen = releasedBy(policy, caller, left, deed)
