@@ -16,6 +16,12 @@ interface Desk extends AsyncDisposable {
   publishes: "oauth" | "host-file" | "nothing"
   /** the access token of now, for who copies it from a page */
   token(): string
+  /** what was given out, for whoever looks for it elsewhere */
+  readonly given: { readonly tokens: string[]; readonly assertions: string[]; readonly claims: string[] }
+  /** bodies of requests for a person's approval */
+  readonly claims: string[]
+  /** each exchange brings another assertion, and the one before is not taken any more */
+  rotates: boolean
   /** the access tokens of now are not taken any more */
   expire(): void
   revoke(): void
@@ -25,6 +31,8 @@ const METADATA = {
   issuer: "http://id.test",
   token_endpoint: "http://id.test/token",
   device_authorization_endpoint: "http://id.test/device",
+  revocation_endpoint: "http://id.test/revoke",
+  agent_auth: { identity_endpoint: "http://id.test/agent/identity" },
 }
 
 export const openDesk = async (): Promise<Desk> => {
@@ -33,13 +41,37 @@ export const openDesk = async (): Promise<Desk> => {
   let refresh = ""
   let dead = false
   const asked: string[] = []
+  const given = { tokens: [] as string[], assertions: [] as string[], claims: [] as string[] }
+  const claims: string[] = []
+  let assertion = ""
+  let polls = 0
   const give = (): object => {
     number += 1
     access = `access-${number}-7d1b`
     refresh = `refresh-${number}-9c4e`
+    given.tokens.push(access)
     return { access_token: access, refresh_token: refresh, token_type: "bearer", expires_in: 3600 }
   }
+  const assert = (): object => {
+    assertion = `assertion-${given.assertions.length + 1}-5e2a`
+    given.assertions.push(assertion)
+    const { refresh_token: _none, ...rest } = give() as { refresh_token: string }
+    return { ...rest, identity_assertion: assertion, assertion_expires_in: 86_400 }
+  }
+  /** As the public text of auth.md has it. */
+  const approve = (form: URLSearchParams): readonly [number, object] => {
+    if (form.get("grant_type")?.endsWith(":jwt-bearer") === true) {
+      if (dead || form.get("assertion") !== assertion || assertion === "") return [400, { error: "invalid_grant" }]
+      return [200, desk.rotates ? assert() : { ...give(), refresh_token: undefined }]
+    }
+    if (form.get("claim_token") !== given.claims.at(-1)) return [400, { error: "invalid_grant" }]
+    polls += 1
+    if (polls === 1) return [400, { error: "authorization_pending" }]
+    dead = false
+    return [200, assert()]
+  }
   const grant = (form: URLSearchParams): readonly [number, object] => {
+    if (/:(?:jwt-bearer|claim)$/.test(form.get("grant_type") ?? "")) return approve(form)
     if (form.get("device_code") === "dev-1") {
       dead = false
       return [200, give()]
@@ -79,6 +111,17 @@ export const openDesk = async (): Promise<Desk> => {
           interval: 1,
         },
       ]
+    if (path === "/agent/identity") {
+      claims.push(body)
+      polls = 0
+      given.claims.push(`claim-${given.claims.length + 1}-8f3d`)
+      const claim = { user_code: "ABCD-1234", verification_uri: "http://id.test/approve", expires_in: 60, interval: 0 }
+      return [200, { registration_id: "reg-1", claim_token: given.claims.at(-1), claim }]
+    }
+    if (path === "/revoke") {
+      if (body.includes(assertion)) dead = true
+      return [200, {}]
+    }
     if (path === "/token") return grant(new URLSearchParams(body))
     const isIn = token === access && access !== "" && !dead
     if (path === "/renew") {
@@ -95,6 +138,9 @@ export const openDesk = async (): Promise<Desk> => {
   const desk: Desk = {
     port: 0,
     asked,
+    given,
+    claims,
+    rotates: false,
     publishes: "oauth",
     token: () => {
       give()

@@ -206,8 +206,8 @@ export const loginControls: readonly LoginControl[] = [
     edits: [
       edit(
         "host/login/refresh.ts",
-        'if (seen.facts.freshness !== freshness) return { end: "refreshed" } if (isCoolingDown',
-        "if (isCoolingDown",
+        'if (seen.facts.freshness !== freshness && !(await lacksInMemory(parts, owner))) return { end: "refreshed" }',
+        "",
       ),
     ],
     file: "chaos/logins.test.ts",

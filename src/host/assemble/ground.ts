@@ -9,8 +9,8 @@ import type { SandboxBackend } from "../../sandbox/backend.ts"
 import type { HostedLayers } from "../../sandbox/layers/hosted/layers.ts"
 import type { OperatorConfig } from "../config/types.ts"
 import type { Registry } from "../registry/types.ts"
+import { type HoldingVault, withMemory } from "../secrets/in-memory.ts"
 import { openVault } from "../secrets/open-vault.ts"
-import type { Vault } from "../secrets/vault.ts"
 import type { Store } from "../store/store.ts"
 import type { HostOptions } from "../types.ts"
 import type { DockerHostOptions } from "./docker.ts"
@@ -25,7 +25,7 @@ export interface Ground extends AsyncDisposable {
   readonly backendName: SandboxBackend["name"]
   readonly store: () => Promise<Store>
   readonly storeIsUsed: () => boolean
-  readonly vault: Vault
+  readonly vault: HoldingVault
   readonly layers: () => Promise<HostedLayers>
   /** the generation whose drivers' packages are made ready from now on */
   serve(registry: Registry): void
@@ -76,7 +76,8 @@ export const openGround = async ({
   }
   const remembered = storeFor(data, config)
   const store = remembered.open
-  const vault = await openVault(data, config)
+  const kept = await openVault(data, config)
+  const vault = withMemory(kept)
   let hosted: Promise<HostedLayers> | undefined
   const layers = (): Promise<HostedLayers> =>
     (hosted ??= import("../../sandbox/layers/hosted/layers.ts").then(({ createHostedLayers }) =>
@@ -93,7 +94,7 @@ export const openGround = async ({
     serve: (now) => void (registry = () => now),
     otherIn: (other) => FIXED.find((setting) => !isDeepStrictEqual(other[setting], config[setting])),
     async [Symbol.asyncDispose]() {
-      await vault[Symbol.asyncDispose]()
+      await kept[Symbol.asyncDispose]()
       await (await hosted)?.[Symbol.asyncDispose]()
       const last = await made?.catch(() => undefined)
       if (own) await last?.[Symbol.asyncDispose]()

@@ -17,6 +17,7 @@ import { apiKeyMethod } from "../login/methods/api-key.ts"
 import { commandMethod } from "../login/methods/command.ts"
 import { ownMethod } from "../login/methods/own.ts"
 import { pageMethod } from "../login/methods/page.ts"
+import { serviceAuthMethod } from "../login/methods/service-auth.ts"
 import { oauthMethod, type OAuthOptions } from "../login/oauth/method.ts"
 import { resourceMethod } from "../login/oauth/resource-method.ts"
 import { settingsIn, writtenFor } from "../login/oauth/settings.ts"
@@ -72,11 +73,14 @@ export const assembleLogins = (
     },
   })
   const mapped = Object.keys(config.egress.services)
-  const described = oauthMethod({
-    ...oauth,
-    settingsOf: ({ contract: { auth } }) =>
-      auth?.login?.cmd === undefined ? settingsIn(auth?.provider, mapped, auth) : undefined,
-  })
+  const describedBy =
+    (isServiceAuth: boolean): OAuthOptions["settingsOf"] =>
+    ({ contract: { auth } }) => {
+      const settings = auth?.login?.cmd === undefined ? settingsIn(auth?.provider, mapped, auth) : undefined
+      return (settings?.flow === "service-auth") === isServiceAuth ? settings : undefined
+    }
+  const described = oauthMethod({ ...oauth, settingsOf: describedBy(false) })
+  const approved = serviceAuthMethod({ settingsOf: describedBy(true) })
   const resource = resourceMethod({
     ...oauth,
     settingsOf: (driver) => writtenFor(driver, config.logins),
@@ -92,6 +96,7 @@ export const assembleLogins = (
       ownMethod(core.availability),
       commandMethod({ refused: oauth.refused }),
       described,
+      approved,
       pageMethod,
       apiKeyMethod,
     ],

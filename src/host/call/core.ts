@@ -14,7 +14,7 @@ import type { Installs } from "../install/installs.ts"
 import type { Logins } from "../login/logins.ts"
 import type { Program } from "../drivers/program/program.ts"
 import type { RunInModule } from "../drivers/runner/run-in-module.ts"
-import type { Vault } from "../secrets/vault.ts"
+import type { HoldingVault } from "../secrets/in-memory.ts"
 import type { RegisteredDriver, Registry } from "../registry/types.ts"
 import type { EventDraft } from "../receipts/event.ts"
 import type { Reviews } from "../review/reviews.ts"
@@ -92,7 +92,7 @@ export interface HostCore {
   /** what was accepted of what servers say of themselves */
   readonly reviews: Reviews
   /** secrets; what a call gets of them `secrets/bind.ts` decides */
-  readonly vault: Vault
+  readonly vault: HoldingVault
   /** what drivers keep of their logins, encrypted */
   readonly homes: SealedHomes
   /** servers that outlive their call */

@@ -1,13 +1,15 @@
 /** What an OAuth login of a driver is made of, whoever said it: the operator, or an AUTH.md beside the driver. Types alone. */
 
 /** `program`: the driver's own program does it; what is written says where its tokens come from. */
-export type OAuthFlow = "device-code" | "authorization-code" | "client-credentials" | "program"
+export type OAuthFlow = "device-code" | "authorization-code" | "client-credentials" | "service-auth" | "program"
 
 /** Addresses of a provider, in the words of RFC 8414. */
 interface OAuthEndpoints {
   readonly authorization?: string
   readonly token?: string
   readonly deviceAuthorization?: string
+  /** where `service-auth` asks for a person's approval */
+  readonly identity?: string
   readonly revocation?: string
 }
 
@@ -39,6 +41,8 @@ export interface OAuthSettings {
   /** the slug of a secret for everybody, or for this user; absent: a public client */
   readonly clientSecret?: string
   readonly scopes: readonly string[]
+  /** whom the provider is to ask, in the manifest's words */
+  readonly loginHint?: string
   /** what the tokens are for (RFC 8707), where the provider wants to know */
   readonly resource?: string
   /** the port of this machine that the provider sends a person's browser back to; absent: any */

@@ -20,6 +20,8 @@ import type { OwnLogin, RanOwnLogin } from "./run-own.ts"
 interface KeptSecrets {
   get(slug: string): Promise<VaultAnswer<Secret | undefined>>
   set(slug: string, value: Secret): Promise<VaultAnswer<undefined>>
+  /** in this process' memory alone, for what may not be kept */
+  hold(slug: string, value: Secret): void
   delete(slug: string): Promise<VaultAnswer<boolean>>
 }
 
@@ -94,6 +96,8 @@ export interface LoginFlow {
 /** What is new must be durable, in the home or the vault, before this answers. One at a time for a driver, workspace and user. */
 export interface RefreshFlow {
   readonly method: string
+  /** the slug of what it makes, where that is held in memory: a process that has none makes it before a call */
+  readonly inMemory?: string
   run(desk: LoginDesk): Promise<RefreshEnd>
 }
 

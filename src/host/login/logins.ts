@@ -24,7 +24,7 @@ import {
 } from "./parts.ts"
 import { timesOf } from "./oauth/tokens.ts"
 import { prove } from "./proof.ts"
-import { createRefreshes } from "./refresh.ts"
+import { createRefreshes, lacksInMemory } from "./refresh.ts"
 import { referencesOf, runSetup, type SetupEnd, setupSlugs } from "./setup.ts"
 import { missingWays, type SignedInNow, signInNow } from "./sign-in-now.ts"
 import { isRefreshDue, openSteps, type Seen } from "./standing.ts"
@@ -241,16 +241,24 @@ export const createLogins = (parts: LoginParts): Logins => {
       }
       const status = await statusOf(parts, owner, seen)
       if (status.state !== "authed" || seen.state !== "authed") return status
-      if (!isRefreshDue(owner.driver.contract, seen.facts, now())) return status
-      await refreshes.after(owner, seen.facts.freshness)
-      // One that could not be made may not have been needed: the call finds out.
-      return await statusOf(parts, owner, await ledger.see(owner))
+      const isDue = isRefreshDue(owner.driver.contract, seen.facts, now())
+      if (!isDue && !(await lacksInMemory(parts, owner))) return status
+      const made = await refreshes.after(owner, seen.facts.freshness)
+      const after = await statusOf(parts, owner, await ledger.see(owner))
+      // One that could not be made may not have been needed: the call finds out. One without which there is nothing is.
+      return made.end === "unreachable" && (await lacksInMemory(parts, owner))
+        ? { ...after, state: "unauthed" as const, fault: notMade(owner, made.message) }
+        : after
     },
     expired: (owner: LoginOwner, found: FoundExpired) => afterExpiry(parts, refreshes, owner, found),
     lacking: (owner: LoginOwner, lack: Lack) => afterLack(parts, owner, lack),
     login: async (owner: LoginOwner, options: LoginOptions) => {
       const waitMs = options.waits ? loginLimits.turnMs.value : loginLimits.briefTurnMs.value
       const onWait = (): void => options.tell?.({ at: "waiting", for: "turn" })
+      // Whoever is signed in has something to be proven with.
+      const seen = await ledger.settleIfIdle(owner)
+      if (seen.state === "authed" && (await lacksInMemory(parts, owner)))
+        await refreshes.after(owner, seen.facts.freshness)
       using turn = await ledger.turn(owner, { waitMs, signal: options.signal, onWait })
       const now = async (): Promise<LoginStatus> => statusOf(parts, owner, await ledger.see(owner))
       if (turn !== undefined)
@@ -315,6 +323,15 @@ export const createLogins = (parts: LoginParts): Logins => {
         await vault.delete(slug, scope)
   }
 }
+
+const notMade = ({ driver: { key } }: LoginOwner, message: string): Failure => ({
+  ok: false,
+  code: "upstream_error",
+  message: `the login of ${key} has to be refreshed, and could not be: ${message}; nobody was signed out`,
+  hint: "run the call again when the network is there",
+  retryable: true,
+  details: { driver: key },
+})
 
 const signedOut = ({
   account: _a,

@@ -5,6 +5,7 @@ import type { BoundSecret } from "../secrets/bind.ts"
 import type { Failure } from "../failure.ts"
 import { capturedEnd } from "../secrets/captured-tokens.ts"
 import { timesOf } from "./oauth/tokens.ts"
+import type { HoldingVault } from "../secrets/in-memory.ts"
 import type { Vault, VaultAnswer } from "../secrets/vault.ts"
 import type { Instant } from "../store/instant.ts"
 import type { LoginFacts } from "../store/store.ts"
@@ -42,7 +43,7 @@ interface DriverOutlet extends AsyncDisposable {
 
 export interface LoginParts {
   readonly ledger: Ledger
-  readonly vault: Vault
+  readonly vault: HoldingVault
   readonly methods: readonly LoginMethod[]
   readonly run: HomeRunner
   /** the driver's own function, in the owner's home */
@@ -136,6 +137,7 @@ export const openDesk = (
     kept: {
       get: (slug) => vault.get(slug, scope),
       set: (slug, value) => vault.set(slug, scope, value),
+      hold: (slug, value) => vault.hold(slug, scope, value),
       delete: (slug) => vault.delete(slug, scope),
     },
     async [Symbol.asyncDispose]() {

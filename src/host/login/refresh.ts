@@ -10,7 +10,7 @@ import { isCoolingDown } from "./standing.ts"
 import type { FlowFailed, RefreshEnd, RefreshFlow } from "./flow.ts"
 import { loginLimits } from "./limits.ts"
 import type { LoginOwner } from "./owner.ts"
-import { capturedTimes, type LoginParts, openDesk, type OwnDesk } from "./parts.ts"
+import { capturedTimes, keptScope, type LoginParts, openDesk, type OwnDesk } from "./parts.ts"
 import { prove } from "./proof.ts"
 
 /** `gone`: nobody is signed in any more. `unreachable`: as before, and nothing is known of it. */
@@ -28,6 +28,12 @@ const refreshFlow = async ({ methods }: LoginParts, { driver }: LoginOwner): Pro
 
 export const canRefresh = async (parts: LoginParts, owner: LoginOwner): Promise<boolean> =>
   (await refreshFlow(parts, owner)) !== undefined
+
+/** What its refreshes make is held in memory, and this process has none of it. */
+export const lacksInMemory = async (parts: LoginParts, owner: LoginOwner): Promise<boolean> => {
+  const slug = (await refreshFlow(parts, owner))?.inMemory
+  return slug !== undefined && !parts.vault.holds(slug, keptScope(parts.ledger, owner))
+}
 
 const runFlow = async (flow: RefreshFlow, desk: OwnDesk): Promise<RefreshEnd> => {
   desk.tell({ at: "flow", method: flow.method })
@@ -81,7 +87,7 @@ const inTurn = async (parts: LoginParts, owner: LoginOwner, freshness: number): 
   if (turn === undefined) return { end: "unreachable", message: "another refresh is under way for too long" }
   const seen = await ledger.settle(owner)
   if (seen.state !== "authed") return { end: "gone", message: seen.facts.failure?.message ?? "nobody is signed in" }
-  if (seen.facts.freshness !== freshness) return { end: "refreshed" }
+  if (seen.facts.freshness !== freshness && !(await lacksInMemory(parts, owner))) return { end: "refreshed" }
   if (isCoolingDown(seen.facts, now()))
     return { end: "unreachable", message: seen.facts.failure?.message ?? "the last refresh failed a moment ago" }
   return await refreshNow(parts, owner, flow)

@@ -23,6 +23,8 @@ export interface ProviderEndpoints {
   readonly authorization?: string
   readonly token?: string
   readonly deviceAuthorization?: string
+  /** of the flow `service-auth`: where a person's approval is asked for */
+  readonly identity?: string
   readonly revocation?: string
 }
 
@@ -127,6 +129,7 @@ export function readProvider(front: JsonObject, context: Context): AuthProvider 
         authorization: optionalText(endpoints, "authorization"),
         token: optionalText(endpoints, "token"),
         deviceAuthorization: optionalText(endpoints, "deviceAuthorization"),
+        identity: optionalText(endpoints, "identity"),
         revocation: optionalText(endpoints, "revocation"),
       }),
       resource: optionalText(auth, "resource"),

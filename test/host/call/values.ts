@@ -36,6 +36,7 @@ import type {
 } from "../../../src/manifest/types.ts"
 import { openSealedHomes } from "../../../src/host/homes/sealed-homes.ts"
 import { openFileVault } from "../../../src/host/secrets/file-vault.ts"
+import { withMemory } from "../../../src/host/secrets/in-memory.ts"
 import { noInstalls } from "../install/no-installs.ts"
 
 export const scopes = (...texts: readonly string[]): MutateScope[] =>
@@ -173,7 +174,7 @@ export const worldOf = ({
     data,
     catalogue: "/catalogue",
     installs: noInstalls,
-    vault: openFileVault(data),
+    vault: withMemory(openFileVault(data)),
     homes: openSealedHomes({ data, vault: openFileVault(data), recover: async () => undefined }),
     layers: async () => createHostedLayers(data),
     config: { ...defaultConfig, ...config },

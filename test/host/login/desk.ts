@@ -52,6 +52,7 @@ export const deskWith = (
     ask: () => Promise.reject(new Error("nobody is asked here")),
     connect: () => Promise.reject(new Error("nothing is dialled here")),
     kept: {
+      hold: () => undefined,
       get: async () => ({ ok: true, value: undefined }),
       set: async () => ({ ok: true, value: undefined }),
       delete: async () => ({ ok: true, value: false }),

@@ -62,6 +62,9 @@ const deskWith = (open?: (page: PageToOpen) => void, more: Partial<LoginDesk> = 
     return { ok: true, connection, address: host }
   },
   kept: {
+    hold: () => {
+      throw new Error("an OAuth login keeps what it is given")
+    },
     get: async (slug) => ({ ok: true, value: vault.get(slug) }),
     set: async (slug, value) => {
       vault.set(slug, value)

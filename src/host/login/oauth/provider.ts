@@ -52,6 +52,7 @@ const fetchFor = ({ plainHosts }: OAuthSettings, desk: LoginDesk): ReturnType<ty
 /** What is written suffices for a login and a refresh. */
 const isWhole = ({ flow, endpoints }: OAuthSettings): boolean =>
   endpoints.token !== undefined &&
+  (flow !== "service-auth" || endpoints.identity !== undefined) &&
   (flow !== "device-code" || endpoints.deviceAuthorization !== undefined) &&
   (flow !== "authorization-code" || endpoints.authorization !== undefined)
 

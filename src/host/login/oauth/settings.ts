@@ -16,7 +16,7 @@ type Named = Readonly<Record<string, OAuthSettings>>
 export const writtenFor = ({ key, contract: { id } }: RegisteredDriver, logins: Named): OAuthSettings | undefined =>
   [key, id].flatMap((name) => (Object.hasOwn(logins, name) ? [logins[name]] : []))[0]
 
-const FLOWS = ["device-code", "authorization-code"] as const
+const FLOWS = ["device-code", "authorization-code", "service-auth"] as const
 
 /** `login.url` of a driver is where its users are sent, with what the provider wants to know of this client (AIP-30). */
 const askedAt = (login: NonNullable<DriverContract["auth"]>["login"], flow: OAuthSettings["flow"]) => {
@@ -32,7 +32,7 @@ export const settingsIn = (
 ): OAuthSettings | undefined => {
   const flow = FLOWS.find((each) => each === provider?.flow)
   if (provider === undefined || flow === undefined) return undefined
-  const { apiBase, issuer, endpoints, clientId, scopes, resource, audience } = provider
+  const { apiBase, issuer, endpoints, clientId, loginHint, scopes, resource, audience } = provider
   return {
     flow,
     clientId,
@@ -41,6 +41,7 @@ export const settingsIn = (
     plainHosts: mapped,
     ...(issuer === undefined ? { server: apiBase } : { issuer }),
     ...(refresh?.via === "url" ? { refreshAt: refresh.url } : {}),
+    ...(loginHint === undefined ? {} : { loginHint }),
     ...(resource === undefined ? {} : { resource }),
     ...(audience === undefined ? {} : { audience }),
   }
