@@ -8,7 +8,6 @@
  */
 import { scratchFolder } from "../../../../data-folder/paths.ts"
 import { createTurnstile } from "../../../../base/turnstile.ts"
-import { intersectEgress } from "../../../../manifest/values/egress-entry.ts"
 import type { CollectedSandbox, RunningSandbox, SandboxProfile } from "../../../../sandbox/backend.ts"
 import { collect } from "../../../../sandbox/collect.ts"
 import { jobOf, shapeOf } from "../../../../sandbox/profile.ts"
@@ -16,18 +15,15 @@ import { homeFolder } from "../../../data/homes.ts"
 import { homeProgram, ownSandbox } from "../../../drivers/program/home-program.ts"
 import type { DriverAvailability } from "../../../drivers/kind.ts"
 import { sealPaths } from "../../../drivers/paths.ts"
-import { defaultLimits, egressBudgets, hostLimits } from "../../../limits.ts"
+import { defaultLimits, hostLimits } from "../../../limits.ts"
 import type { LentTerminal } from "../../../person.ts"
 import type { HomeCommand, HomeRunner, RanInHome } from "../../../login/run-in-home.ts"
 import { textWithout } from "../../../secrets/redact.ts"
 import type { HostCore, ServedEgress } from "../../core.ts"
 import { sealEnv } from "../../sealing/env.ts"
-import { channelFor } from "../../sealing/network.ts"
-import { openTokenKeep } from "../../../secrets/captured-tokens.ts"
-import { type SealedTokens, sealTokens } from "../../sealing/tokens.ts"
 import { handedOver, homeFor, openHome } from "../../sealing/home.ts"
-import { revealed, sealSecrets, type SealedSecrets } from "../../sealing/secrets.ts"
-import { keepHome } from "../keep-home.ts"
+import { revealed } from "../../sealing/secrets.ts"
+import { keptHome, type LoginWay, metOnTheWay, sealWay, serveWay } from "./login-way.ts"
 
 type Core = Pick<
   HostCore,
@@ -45,22 +41,19 @@ const failed = (why: Extract<RanInHome, { ran: false }>["why"], message: string,
 interface Sealed {
   readonly profile: SandboxProfile
   readonly argv: readonly string[]
-  readonly secrets: SealedSecrets
-  readonly tokens: SealedTokens
-  readonly egress: HomeCommand["driver"]["contract"]["egress"]
+  readonly way: LoginWay
 }
 
 const seal = (core: Core, command: HomeCommand, found: Found): Sealed | Extract<RanInHome, { ran: false }> => {
   const { contract, key } = command.driver
   const { fs, env } = ownSandbox(contract)
-  const { allow } = core.config.egress
-  const egress = allow === undefined ? contract.egress : intersectEgress(contract.egress, allow)
-  const network = egress.length === 0 ? "none" : channelFor(egress)
-  const secrets = sealSecrets(command.secrets ?? [], egress)
-  if (!secrets.ok)
-    return { ran: false, why: "unreadable", message: secrets.message, fix: secrets.hint ?? "correct its SECRETS.md" }
-  const tokens = sealTokens(core.config, command.driver, egress)
-  if (!tokens.ok) return { ran: false, why: "unavailable", message: tokens.message, fix: tokens.hint ?? "correct it" }
+  const sealed = sealWay(core, command.driver, command.secrets ?? [])
+  if (!sealed.ok) {
+    const why = sealed.of === "secrets" ? "unreadable" : "unavailable"
+    return { ran: false, why, message: sealed.message, fix: sealed.fix }
+  }
+  const { way } = sealed
+  const { network, secrets, tokens } = way
   const given = new Set((command.secrets ?? []).map(({ name }) => name))
   const { env: own } = sealEnv(
     {
@@ -80,15 +73,13 @@ const seal = (core: Core, command: HomeCommand, found: Found): Sealed | Extract<
   const dir = homeFolder(core.data, core.catalogue, { driver: key, file: contract.source.file, workspace, user })
   return {
     argv: made.argv,
-    egress,
-    secrets: secrets.value,
-    tokens: tokens.value,
+    way,
     profile: {
       executables: made.executables,
       view: { read: ["**"], deny: [] },
       write: [],
-      ...homeFor(core.homes, contract, dir, keep, secrets.value.files),
-      env: { ...own, ...secrets.value.placeholders, ...tokens.value.env },
+      ...homeFor(core.homes, contract, dir, keep, secrets.files),
+      env: { ...own, ...secrets.placeholders, ...tokens.env },
       tty: command.terminal !== undefined,
       network,
       limits: { ...defaultLimits, wallMs: command.timeoutMs },
@@ -114,11 +105,8 @@ const lend = ({ stdin, stdout, terminal }: RunningSandbox, lent: LentTerminal): 
   }
 }
 
-const targets = (list: readonly { readonly target: string }[]): readonly string[] =>
-  [...new Set(list.map(({ target }) => target))].slice(0, hostLimits.unreachable.value)
-
 const ranOf = (exited: CollectedSandbox, proxy: ServedEgress | undefined, command: HomeCommand): RanInHome => {
-  const { ending, stdout, stderr, denied } = exited
+  const { ending, stdout, stderr } = exited
   const values = (command.secrets ?? []).map(({ value }) => value)
   const text = (bytes: Uint8Array): string => textWithout(Buffer.from(bytes).toString("utf8"), values)
   return {
@@ -127,8 +115,7 @@ const ranOf = (exited: CollectedSandbox, proxy: ServedEgress | undefined, comman
     timedOut: ending.by === "limit" && ending.limit === "wall",
     stdout: text(stdout.bytes),
     stderr: text(stderr.bytes),
-    unreachable: targets(proxy?.failures() ?? []),
-    denied: targets([...(proxy?.denials() ?? []), ...denied.filter(({ layer }) => layer === "egress")]),
+    ...metOnTheWay(exited, proxy),
   }
 }
 
@@ -141,36 +128,17 @@ const runOnce = async (core: Core, command: HomeCommand, signal: AbortSignal): P
     return failed("unavailable", "its packages are not installed", `run \`caisson install ${command.driver.key}\``)
   const sealed = seal(core, command, found)
   if ("ran" in sealed) return sealed
-  const { profile, argv, secrets, tokens, egress } = sealed
+  const { profile, argv, way } = sealed
+  const { secrets } = way
   await using scope = new AsyncDisposableStack()
   const opened = await openHome(core.homes, profile, secrets.files)
   if (!opened.ok) return failed("unsealed", opened.message, opened.hint ?? "run `caisson doctor`")
   const prepared = await (await core.backend()).prepare(shapeOf(profile), signal)
   if (!prepared.ok) return signal.aborted ? cancelled : failed("unsealed", prepared.message, prepared.fix)
   scope.use(prepared)
-  let proxy: ServedEgress | undefined
-  if (prepared.channel !== "none") {
-    const { services, private: granted, budgets } = core.config.egress
-    const keep = tokens.capture === undefined ? undefined : await openTokenKeep(core, command.key)
-    if (keep?.ok === false)
-      return failed("unavailable", keep.message, keep.hint ?? "see why the vault cannot be opened")
-    proxy = scope.use(
-      await core.egressProxy(
-        {
-          entries: egress,
-          services,
-          private: granted,
-          budgets: { ...egressBudgets, ...budgets },
-          // A login changes something elsewhere: that is what it is for.
-          readOnlyHttp: "off",
-          substitutions: secrets.substitutions,
-          ...(tokens.capture === undefined ? {} : { capture: tokens.capture }),
-        },
-        keep?.value,
-      ),
-    )
-    proxy.serve(prepared.channel)
-  }
+  const served = await serveWay(core, prepared, way, command.key, scope)
+  if (!served.ok) return failed("unavailable", served.message, served.fix)
+  const { proxy } = served
   const { terminal } = command
   const stdio =
     terminal === undefined
@@ -197,13 +165,8 @@ const runOnce = async (core: Core, command: HomeCommand, signal: AbortSignal): P
   const ran = ranOf(exited, proxy, command)
   if (exited.ending.by === "infrastructure") return failed("unsealed", exited.ending.message, "run `caisson doctor`")
   if (command.keepIfWell === true && ran.ran && ran.exit !== 0) return signal.aborted ? cancelled : ran
-  const [kept] = await keepHome(exited, opened.value)
-  if (kept !== undefined && !kept.result.ok)
-    return failed(
-      "lost",
-      kept.result.reason === "conflict" ? "its home was changed by another call meanwhile" : kept.result.message,
-      "run it again",
-    )
+  const lost = await keptHome(exited, opened.value)
+  if (lost !== undefined) return failed("lost", lost, "run it again")
   return exited.ending.by === "cancelled" ? cancelled : ran
 }
 

@@ -7,8 +7,7 @@
  * Nothing that it says is told with a secret in it.
  */
 import { scratchFolder } from "../../../../data-folder/paths.ts"
-import { intersectEgress } from "../../../../manifest/values/egress-entry.ts"
-import type { DriverContract, JsonValue } from "../../../../manifest/types.ts"
+import type { JsonValue } from "../../../../manifest/types.ts"
 import type { CollectedSandbox, SandboxProfile } from "../../../../sandbox/backend.ts"
 import { jobOf, shapeOf } from "../../../../sandbox/profile.ts"
 import { declaredPaths } from "../../../drivers/kind-reach.ts"
@@ -19,18 +18,15 @@ import { type RunnerRequest, shimArgv, shimFiles } from "../../../drivers/runner
 import { type RunnerAnswer, talk } from "../../../drivers/runner/talk.ts"
 import type { Success } from "../../../failure.ts"
 import { isObject } from "../../../invoke/schema-path.ts"
-import { defaultLimits, egressBudgets, hostLimits } from "../../../limits.ts"
+import { defaultLimits } from "../../../limits.ts"
 import type { OwnLogin, OwnLoginResult, RanOwnLogin, RunOwnLogin } from "../../../login/run-own.ts"
 import { withoutSecrets } from "../../../secrets/redact.ts"
-import type { HostCore, ServedEgress } from "../../core.ts"
+import type { HostCore } from "../../core.ts"
 import { sealEnv } from "../../sealing/env.ts"
-import { channelFor } from "../../sealing/network.ts"
-import { openTokenKeep } from "../../../secrets/captured-tokens.ts"
-import { type SealedTokens, sealTokens } from "../../sealing/tokens.ts"
 import { handedOver, homeFor, openHome } from "../../sealing/home.ts"
-import { revealed, sealSecrets, type SealedSecrets } from "../../sealing/secrets.ts"
+import { revealed } from "../../sealing/secrets.ts"
+import { keptHome, type LoginWay, metOnTheWay, sealWay, serveWay } from "./login-way.ts"
 import { converse } from "../conversing/converse.ts"
-import { keepHome } from "../keep-home.ts"
 
 type Core = Pick<HostCore, "data" | "vault" | "config" | "backend" | "egressProxy" | "availability" | "homes">
 type NotRun = Extract<RanOwnLogin, { ran: false }>
@@ -63,20 +59,15 @@ const requestFor = ({ name, driver: { contract } }: OwnLogin, { module }: FoundM
 
 interface Sealed {
   readonly profile: SandboxProfile
-  readonly secrets: SealedSecrets
-  readonly tokens: SealedTokens
-  readonly egress: DriverContract["egress"]
+  readonly way: LoginWay
 }
 
 const seal = (core: Core, login: OwnLogin, found: FoundModule): Sealed | NotRun => {
   const { contract } = login.driver
-  const { allow } = core.config.egress
-  const egress = allow === undefined ? contract.egress : intersectEgress(contract.egress, allow)
-  const network = egress.length === 0 ? "none" : channelFor(egress)
-  const secrets = sealSecrets(login.secrets ?? [], egress)
-  if (!secrets.ok) return failed("unavailable", secrets.message, secrets.hint ?? "correct its SECRETS.md")
-  const tokens = sealTokens(core.config, login.driver, egress, { logsIn: true })
-  if (!tokens.ok) return failed("unavailable", tokens.message, tokens.hint ?? "correct it")
+  const sealed = sealWay(core, login.driver, login.secrets ?? [], { logsIn: true })
+  if (!sealed.ok) return failed("unavailable", sealed.message, sealed.fix)
+  const { way } = sealed
+  const { network, secrets, tokens } = way
   const { keep } = sealPaths(declaredPaths(contract), contract.auth?.state.paths ?? [])
   const { env } = sealEnv(
     { pass: [], set: found.env ?? {} },
@@ -86,9 +77,7 @@ const seal = (core: Core, login: OwnLogin, found: FoundModule): Sealed | NotRun 
   )
   const { interpreter, bundles, image } = found
   return {
-    egress,
-    secrets: secrets.value,
-    tokens: tokens.value,
+    way,
     profile: {
       executables: {
         program: interpreter.program,
@@ -99,8 +88,8 @@ const seal = (core: Core, login: OwnLogin, found: FoundModule): Sealed | NotRun 
       },
       view: { read: ["**"], deny: [] },
       write: [],
-      ...homeFor(core.homes, contract, login.home, keep, secrets.value.files),
-      env: { ...env, ...secrets.value.placeholders, ...tokens.value.env },
+      ...homeFor(core.homes, contract, login.home, keep, secrets.files),
+      env: { ...env, ...secrets.placeholders, ...tokens.env },
       tty: false,
       privatePipes: true,
       network,
@@ -136,9 +125,6 @@ const endFailure = ({ ending }: CollectedSandbox): NotRun | undefined => {
   return ending.by === "exec-denied" ? failed("broken", "it started another program", MEND) : undefined
 }
 
-const targets = (list: readonly { readonly target: string }[]): readonly string[] =>
-  [...new Set(list.map(({ target }) => target))].slice(0, hostLimits.unreachable.value)
-
 const saidBy = ({ name, secrets = [] }: OwnLogin, answer: RunnerAnswer): OwnLoginResult | NotRun => {
   if (!answer.ok) {
     const why = answer.kind === "thrown" ? `it threw ${answer.thrown.names[0] ?? "Error"}` : answer.message
@@ -158,39 +144,17 @@ const runOnce = async (core: Core, login: OwnLogin, signal: AbortSignal): Promis
     return failed("absent", `${driver.key} brings no \`${name}\``, "define it in the driver's module")
   const sealed = seal(core, login, found)
   if ("ran" in sealed) return sealed
-  const { profile, secrets, tokens, egress } = sealed
+  const { profile, way } = sealed
+  const { secrets } = way
   await using scope = new AsyncDisposableStack()
   const opened = await openHome(core.homes, profile, secrets.files)
   if (!opened.ok) return failed("unsealed", opened.message, opened.hint ?? "run `caisson doctor`")
   const prepared = await (await core.backend()).prepare(shapeOf(profile), signal)
   if (!prepared.ok) return signal.aborted ? cancelled : failed("unsealed", prepared.message, prepared.fix)
   scope.use(prepared)
-  let proxy: ServedEgress | undefined
-  if (prepared.channel !== "none") {
-    const { services, private: granted, budgets } = core.config.egress
-    const { owner } = login
-    if (tokens.capture !== undefined && owner === undefined)
-      return failed("unavailable", "nobody is named whose tokens it would be given", "run it as a login of a user's")
-    const keep = owner === undefined || tokens.capture === undefined ? undefined : await openTokenKeep(core, owner)
-    if (keep?.ok === false)
-      return failed("unavailable", keep.message, keep.hint ?? "see why the vault cannot be opened")
-    proxy = scope.use(
-      await core.egressProxy(
-        {
-          entries: egress,
-          services,
-          private: granted,
-          budgets: { ...egressBudgets, ...budgets },
-          // A login changes something elsewhere: that is what it is for.
-          readOnlyHttp: "off",
-          substitutions: secrets.substitutions,
-          ...(tokens.capture === undefined ? {} : { capture: tokens.capture }),
-        },
-        keep?.value,
-      ),
-    )
-    proxy.serve(prepared.channel)
-  }
+  const served = await serveWay(core, prepared, way, login.owner, scope)
+  if (!served.ok) return failed("unavailable", served.message, served.fix)
+  const { proxy } = served
   const { language, inside } = found.interpreter
   const argv = shimArgv(language, inside)
   const shims = shimFiles(language)
@@ -220,17 +184,11 @@ const runOnce = async (core: Core, login: OwnLogin, signal: AbortSignal): Promis
   const said = ended ?? saidBy(login, answer)
   const isWell = "ok" in said && said.ok
   if (isWell || name === "refresh") {
-    const [kept] = await keepHome(exited, opened.value)
-    if (kept !== undefined && !kept.result.ok)
-      return failed(
-        "lost",
-        kept.result.reason === "conflict" ? "its home was changed by another call meanwhile" : kept.result.message,
-        "run it again",
-      )
+    const lost = await keptHome(exited, opened.value)
+    if (lost !== undefined) return failed("lost", lost, "run it again")
   }
   if ("ran" in said) return said
-  const denied = [...(proxy?.denials() ?? []), ...exited.denied.filter(({ layer }) => layer === "egress")]
-  return { ran: true, result: said, unreachable: targets(proxy?.failures() ?? []), denied: targets(denied) }
+  return { ran: true, result: said, ...metOnTheWay(exited, proxy) }
 }
 
 export const createOwnLogin =
