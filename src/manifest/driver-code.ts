@@ -13,7 +13,7 @@ export interface DriverCode {
   /** absolute path; absent: the functions are nowhere that a sandbox could import them from */
   readonly module?: string
   readonly export: string
-  /** of the module, as it was when it was registered */
+  /** of the module and the files that it names, as they were when it was registered */
   readonly digest?: string
   /** the keys of `execute`; absent: the kind's own dispatch */
   readonly execute?: readonly string[]

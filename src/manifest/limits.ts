@@ -5,6 +5,9 @@
 export const limits = Object.freeze({
   /** whole file, body included; checked before decoding */
   fileBytes: 1024 * 1024,
+  /** a driver's module with the files of its folder that it names */
+  moduleFiles: 256,
+  moduleBytes: 8 * 1024 * 1024,
   /** text between the two `---` lines; the YAML parser is quadratic in places, so this is what bounds its time */
   frontmatterBytes: 64 * 1024,
   yamlNodes: 10_000,

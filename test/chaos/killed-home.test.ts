@@ -1,45 +1,26 @@
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { homesFolder } from "../../src/data-folder/paths.ts"
-import { openFileVault } from "../../src/host/secrets/file-vault.ts"
-import { openSealedHomes, type SealedHomes } from "../../src/host/homes/sealed-homes.ts"
+import type { OpenedHome, SealedHomes } from "../../src/host/homes/sealed-homes.ts"
 import type { HomeContent } from "../../src/sandbox/backend.ts"
 import { heldOnDisk } from "../support/on-disk.ts"
+import { homeFile as file, makeSealedHomes, openedIn, textsOf } from "../support/sealed-homes.ts"
 
 let data: string
 let at: string
 let homes: SealedHomes
 beforeEach(() => {
-  data = realpathSync(mkdtempSync(join(tmpdir(), "caisson-sealed-")))
-  mkdirSync(homesFolder(data))
-  mkdirSync(join(data, "keys"), { mode: 0o700 })
-  at = join(homesFolder(data), "0123456789abcdef0123456789abcdef")
-  homes = openSealedHomes({ data, vault: openFileVault(data), recover: async () => undefined })
+  const made = makeSealedHomes()
+  data = made.data
+  at = made.at
+  homes = made.homes
 })
 afterEach(() => rmSync(data, { recursive: true, force: true }))
 
-const file = (path: string, text: string, mode = 0o600): HomeContent[number] => ({
-  path,
-  kind: "file",
-  mode,
-  mtimeMs: 1_700_000_000_123,
-  content: new TextEncoder().encode(text),
-})
-
-const opened = async (place = at) => {
-  const answer = await homes.open(place, ["**"])
-  if (!answer.ok) throw new Error(answer.message)
-  return answer.value
-}
-const texts = async (place = at): Promise<Record<string, string>> =>
-  Object.fromEntries(
-    (await opened(place)).content.flatMap((entry) =>
-      entry.kind === "file" ? [[entry.path, new TextDecoder().decode(entry.content)]] : [],
-    ),
-  )
+const opened = (place = at): Promise<OpenedHome> => openedIn(homes, place)
+const texts = async (place = at): Promise<Record<string, string>> => textsOf(await opened(place))
 const keep = async (...content: HomeContent) => (await opened()).keep({ ok: true, content })
 
 /** Every step that a write has, in its order. */

@@ -6,14 +6,13 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { expect, it } from "vitest"
 
 import { removeFolder } from "../support/remove-folder.ts"
+import { itemDriver, itemTool, startItems } from "../support/servers/items.ts"
 import { startOidc } from "../support/servers/oidc.ts"
 import { startWeb } from "../support/servers/web.ts"
 import { foundIn, foundInProcesses, huntFor, inEnvironment, newCanaries, ways } from "./canary-world.ts"
@@ -63,30 +62,6 @@ outputs: { type: string }
 mutates: []
 approval: auto
 timeout_ms: 240000
----
-`
-const itemTool = `---
-name: item.get
-id: item.get
-description: d
-version: 1.0.0
-inputs: { type: object, additionalProperties: false }
-outputs: {}
-timeout_ms: 60000
----
-`
-const itemDriver = `---
-name: Items
-id: items-http
-description: d
-version: 1.0.0
-kind: http
-base_url: http://items.test:8080/v1
-default_method: GET
-network: { egress: ["items.test:8080"] }
-auth: { state: { paths: [], env: [ITEMS_KEY] } }
-implements:
-  - { tool: item.get, version: ^1.0.0, metadata: { http: { endpoint: /items, headers: { Authorization: "Bearer \${secrets.ITEMS_KEY}" } } } }
 ---
 `
 const filedSecrets = `---
@@ -175,11 +150,7 @@ const writeManifests = (folder: string, made: string, kept: string): readonly st
 it("secrets of every kind are found nowhere but in the one sandbox that is given them", async () => {
   const started = Date.now()
   const folder = openFolder()
-  const items = createServer((request, response) => {
-    response.setHeader("content-type", "application/json")
-    response.end(JSON.stringify({ you_sent: request.headers.authorization }))
-  })
-  await new Promise<void>((resolve) => items.listen(0, "127.0.0.1", resolve))
+  await using items = await startItems()
   await using oidc = await startOidc({ name: "id.test" })
   await using web = await startWeb()
   const canaries = newCanaries()
@@ -201,7 +172,7 @@ it("secrets of every kind are found nowhere but in the one sandbox that is given
     writeFileSync(
       config,
       `manifests: ${JSON.stringify(manifests)}
-egress: { services: { api.test: ${at(web.httpsPort)}, other.test: ${at(web.httpsPort)}, items.test: ${at((items.address() as AddressInfo).port)}, id.test: ${at(oidc.port)}, declared.test: ${at(web.httpPort)} } }
+egress: { services: { api.test: ${at(web.httpsPort)}, other.test: ${at(web.httpsPort)}, items.test: ${at(items.port)}, id.test: ${at(oidc.port)}, declared.test: ${at(web.httpPort)} } }
 logins:
   desk: { flow: authorization-code, issuer: "http://id.test", client_id: caisson, scopes: [openid, offline_access] }
 `,
@@ -260,8 +231,6 @@ logins:
     expect(readdirSync(join(data, "homes")).filter((name) => name.endsWith(".sealed"))).not.toEqual([])
     expect(foundIn(every, own, []).length).toBeGreaterThan(0)
   } finally {
-    items.closeAllConnections()
-    items.close()
     removeFolder(folder)
   }
 })

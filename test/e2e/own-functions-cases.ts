@@ -67,11 +67,18 @@ export const ownFunctionsSuite = (backend: "namespace" | "docker", config: () =>
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
     const { port } = server.address() as AddressInfo
     copyFileSync(module, changing)
+    mkdirSync(join(folder, "helped"))
+    copyFileSync(module, join(folder, "helped", "notes.ts"))
+    writeFileSync(join(folder, "helped", "driver.ts"), 'export { default } from "./notes.ts"\n')
     // The sandbox's user is not this one.
     chmodSync(folder, 0o755)
     const services = `egress: { services: { declared.test: "127.0.0.1:${port}", other.test: "127.0.0.1:${port}" } }\n`
     world = await openWorld(`${config()}${services}`, {
-      manifests: [...manifests, driver("own-changing", changing)],
+      manifests: [
+        ...manifests,
+        driver("own-changing", changing),
+        driver("own-helped", join(folder, "helped", "driver.ts")),
+      ],
       backend,
     })
     mkdirSync(join(world.workspace, "notes"), { recursive: true })
@@ -199,6 +206,13 @@ export const ownFunctionsSuite = (backend: "namespace" | "docker", config: () =>
       const refused = await call("context", {}, "own-changing")
       expect(refused).toMatchObject({ ok: false, error: { code: "pinned_provider_unavailable" } })
       expect(JSON.stringify(refused)).toContain("changed since it was registered")
+    })
+    it("one whose helper changed since it was registered", async () => {
+      expect(await call("context", {}, "own-helped")).toMatchObject({ ok: true })
+      writeFileSync(join(folder, "helped", "notes.ts"), `${readFileSync(module, "utf8")}\n`)
+      const refused = await call("context", {}, "own-helped")
+      expect(refused).toMatchObject({ ok: false, error: { code: "pinned_provider_unavailable" } })
+      expect(JSON.stringify(refused)).toContain("a file that it names did")
     })
   })
 

@@ -1,8 +1,6 @@
 import { spawn } from "node:child_process"
 import { createHash } from "node:crypto"
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { text } from "node:stream/consumers"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -10,6 +8,7 @@ import { expect, it } from "vitest"
 import { vaultFile } from "../../src/data-folder/paths.ts"
 import { processCaller, readReceipts } from "../../src/host/index.ts"
 import { removeFolder } from "../support/remove-folder.ts"
+import { itemDriver, itemTool, startItems } from "../support/servers/items.ts"
 import { KvServer } from "../support/servers/kv-vault.ts"
 import { startWeb } from "../support/servers/web.ts"
 import { openFolder, openWorld, type World } from "./host-world.ts"
@@ -134,40 +133,9 @@ it("a caller keeps secrets of its own user alone", async () => {
   expect(await world.host.secrets.rotate({ caller: bob })).toMatchObject({ ok: false })
 })
 
-const itemTool = `---
-name: item.get
-id: item.get
-description: d
-version: 1.0.0
-inputs: { type: object, additionalProperties: false }
-outputs: {}
-timeout_ms: 20000
----
-`
-const itemDriver = `---
-name: Items
-id: items-http
-description: d
-version: 1.0.0
-kind: http
-base_url: http://items.test:8080/v1
-default_method: GET
-network: { egress: ["items.test:8080"] }
-auth: { state: { paths: [], env: [ITEMS_KEY] } }
-implements:
-  - { tool: item.get, version: ^1.0.0, metadata: { http: { endpoint: /items, headers: { Authorization: "Bearer \${secrets.ITEMS_KEY}" } } } }
----
-`
-
 it("a request that the host makes carries the secret of the user who calls, and its answer tells nothing of it", async () => {
-  const seen: (string | undefined)[] = []
-  const server = createServer((request, response) => {
-    seen.push(request.headers.authorization)
-    response.setHeader("content-type", "application/json")
-    response.end(JSON.stringify({ you_sent: request.headers.authorization }))
-  })
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const { port } = server.address() as AddressInfo
+  await using server = await startItems()
+  const { port, seen } = server
   const more = mkdtempSync(join(tmpdir(), "caisson-secrets-"))
   try {
     for (const [name, text] of Object.entries({ "TOOL.md": itemTool, "DRIVER.md": itemDriver }))
@@ -185,8 +153,6 @@ it("a request that the host makes carries the secret of the user who calls, and 
     expect(await get("bob")).toMatchObject({ ok: false, error: { code: "auth_required" } })
     nowhereIn(world.folder)
   } finally {
-    server.closeAllConnections()
-    server.close()
     rmSync(more, { recursive: true, force: true })
   }
 })
@@ -198,13 +164,8 @@ secrets:
 `
 
 it("a request that the host makes carries a secret to no other host than its author means it for", async () => {
-  const seen: (string | undefined)[] = []
-  const server = createServer((request, response) => {
-    seen.push(request.headers.authorization)
-    response.setHeader("content-type", "application/json").end("{}")
-  })
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const { port } = server.address() as AddressInfo
+  await using server = await startItems()
+  const { port, seen } = server
   const more = mkdtempSync(join(tmpdir(), "caisson-secrets-"))
   try {
     const meantFor = (host: string): string =>
@@ -228,8 +189,6 @@ it("a request that the host makes carries a secret to no other host than its aut
     expect(await ask("items.test")).toMatchObject({ ok: true })
     expect(seen).toEqual([`Bearer ${canary}`])
   } finally {
-    server.closeAllConnections()
-    server.close()
     rmSync(more, { recursive: true, force: true })
   }
 })

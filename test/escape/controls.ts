@@ -398,7 +398,7 @@ export const controls: readonly Control[] = [
     edits: [
       { file: "sandbox/effects/limits.ts", find: "maxHoleBytes: 2 * 2 ** 30", replace: "maxHoleBytes: 2 ** 50" },
       {
-        file: "sandbox/effects/read.ts",
+        file: "sandbox/effects/reading/digests.ts",
         find: "if (stats.nlink > 1) this.#linked.set(stats.ino, digest)",
         replace: "",
       },

@@ -13,9 +13,9 @@ import { claimsOfFront } from "./claims.ts"
 import type { DefinedManifest } from "./defined.ts"
 import { formatOf } from "../formats/formats.ts"
 import { manifestKind } from "./kind.ts"
+import { moduleDigest } from "./module-digest.ts"
 import { type ManifestBytes, readBounded } from "./bounded.ts"
 import { limits } from "../limits.ts"
-import { sha256 } from "../values/digest.ts"
 import type { DriverCode } from "../driver-code.ts"
 import type { LoadResult, ManifestKind } from "../types.ts"
 
@@ -141,11 +141,9 @@ function withModule(walk: Walk, given: DefinedManifest): readonly DefinedManifes
       "its functions are closures of this program, and run nowhere but in a sandbox, which imports them from a module",
       "pass where it is written: `defineDriver(definition, { module: import.meta.url, export: 'default' })`",
     )
-  const bytes = readBounded(code.module)
-  if (typeof bytes === "string") return refuse("unreadable", `its module ${code.module} ${bytes}`, "correct `module`")
-  if (bytes.length > limits.fileBytes)
-    return refuse("too-large", `its module ${code.module} is larger than ${limits.fileBytes} bytes`, "split it")
-  return [{ ...given, code: { ...code, digest: sha256(bytes) } }]
+  const now = moduleDigest(code.module)
+  if (!now.ok) return refuse("unreadable", `its module ${code.module} ${now.why}`, "correct `module`")
+  return [{ ...given, code: { ...code, digest: now.digest } }]
 }
 
 const ENTRY: Readonly<Partial<Record<ManifestKind, string>>> = { driver: "driver", cli: "cli" }
@@ -159,9 +157,8 @@ function entryBeside(file: string): DriverCode | undefined {
   const paths = ENDINGS.map((ending) => join(dirname(file), `${name}.${ending}`))
   const module = paths.find((path) => lstatSync(path, { throwIfNoEntry: false }) !== undefined)
   if (module === undefined) return undefined
-  const bytes = readBounded(module)
-  const digest = typeof bytes === "string" || bytes.length > limits.fileBytes ? "" : sha256(bytes)
-  return { module, export: "default", digest, adapters: [], transforms: [] }
+  const now = moduleDigest(module)
+  return { module, export: "default", digest: now.ok ? now.digest : "", adapters: [], transforms: [] }
 }
 
 const namedOnce = (all: readonly DefinedManifest[]): readonly DefinedManifest[] =>

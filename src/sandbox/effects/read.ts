@@ -12,18 +12,20 @@
  * Does not: report owners (the sandbox cannot change them, and an idmapped lower shows others), times of folders and
  * links alone (a folder's follow its entries, also those that came and went), or attributes of the layer's root itself.
  */
-import { closeSync, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, constants, type Stats } from "node:fs"
+import { closeSync, fstatSync, lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs"
 import type { OpenFolder } from "../folder.ts"
-import { ACCESS_LIST, addedGrant, DEFAULT_LIST, type Grant, grantsIn } from "./acl.ts"
 import { entry, errorCode, lstatIn, namesIn, openDir, openFile, openRoot } from "./beneath.ts"
 import { Breath } from "./breath.ts"
-import { digestBytes, digestFd } from "./digest.ts"
+import { digestBytes } from "./digest.ts"
 import { DEFAULT_LAYER_LIMITS, LayerRefused, type LayerLimits } from "./limits.ts"
-import { below, displayName, fromBuffer, isReserved, join, parentOf, ROOT, type BytePath } from "./names.ts"
-import { digestDeletedFiles, recogniseLinks, recogniseRenames, type Pending } from "./judging/recognise.ts"
+import { below, displayName, fromBuffer, join, ROOT, type BytePath } from "./names.ts"
+import { digestDeletedFiles, recogniseLinks, recogniseRenames } from "./judging/recognise.ts"
+import { LayerAttributes } from "./reading/attributes.ts"
+import { LayerDigests } from "./reading/digests.ts"
+import { FoundEffects } from "./reading/found.ts"
 import { looksLikeRepository } from "./judging/sensitive-paths.ts"
 import { escapeOf } from "./symlink-target.ts"
-import type { EffectKind, WriteSet } from "./types.ts"
+import type { WriteSet } from "./types.ts"
 import { overlayValue, readAttributes, sameXattrs, type EntryAttributes, type XattrPrefix } from "./xattrs.ts"
 
 export interface ReadOptions {
@@ -40,12 +42,8 @@ type Under = "merged" | "hidden" | "nothing"
 
 const S_IFMT = 0o170000n
 const SPECIAL_BITS = 0o7000
-const LISTS = [ACCESS_LIST, DEFAULT_LIST]
 const typeOf = (mode: number | bigint): bigint => BigInt(mode) & S_IFMT
 const permissions = (mode: number | bigint): number => Number(mode) & 0o7777
-
-/** Bytes of a text as JSON spells it. */
-const spelledBytes = (text: string): number => Buffer.byteLength(JSON.stringify(text))
 
 const refusal = (bits: number, attributes: EntryAttributes): { refused?: string } => {
   if ((bits & SPECIAL_BITS) !== 0) return { refused: "sets a setuid, setgid or sticky bit" }
@@ -72,11 +70,11 @@ const readOnce = async (options: ReadOptions): Promise<WriteSet> => {
   const reader = new LayerReader(options, { ...DEFAULT_LAYER_LIMITS, ...options.limits })
   try {
     await reader.readFolder(ROOT, "merged", 0)
-    recogniseLinks(reader.found)
+    recogniseLinks(reader.found.all)
     await reader.digestDeleted()
     const { repositories } = reader
     return {
-      effects: recogniseRenames(reader.found),
+      effects: recogniseRenames(reader.found.all),
       bytes: reader.bytes,
       ...(repositories.length === 0 ? {} : { repositories }),
     }
@@ -86,18 +84,15 @@ const readOnce = async (options: ReadOptions): Promise<WriteSet> => {
 }
 
 class LayerReader {
-  readonly found: Pending[] = []
+  readonly found: FoundEffects
   readonly repositories: string[] = []
   bytes = 0
   readonly #options: ReadOptions
   readonly #limits: LayerLimits
   readonly #lower: number
   readonly #breath: Breath
-  #digested = 0
-  #reported = 0
-  #holes = 0
-  /** digests of files with several names, by inode */
-  readonly #linked = new Map<number, string>()
+  readonly #digests: LayerDigests
+  readonly #attributes: LayerAttributes
 
   constructor(options: ReadOptions, limits: LayerLimits) {
     const upper = lstatSync(options.upper)
@@ -113,34 +108,13 @@ class LayerReader {
       limits.maxReadMs,
       () => new LayerRefused("too-slow", `what the call changed could not be read within ${limits.maxReadMs} ms`),
     )
+    this.found = new FoundEffects(limits)
+    this.#digests = new LayerDigests(options.upper, limits, () => this.#breath.take())
+    this.#attributes = new LayerAttributes(options.upper, this.#lower, options.xattrPrefix)
   }
 
   close(): void {
     closeSync(this.#lower)
-  }
-
-  #add(kind: EffectKind, path: BytePath, more: Omit<Pending, "kind" | "bytePath" | "path"> = {}): Pending {
-    if (path.length > this.#limits.maxPathBytes) {
-      throw new LayerRefused(
-        "path-too-long",
-        `a path of ${path.length} bytes is longer than ${this.#limits.maxPathBytes}`,
-      )
-    }
-    if (this.found.length >= this.#limits.maxEffects) {
-      throw new LayerRefused("too-many-effects", `the call made more than ${this.#limits.maxEffects} changes`)
-    }
-    const reserved = isReserved(path) ? { refused: "the path is reserved for the host's transactions" } : {}
-    const pending: Pending = { kind, bytePath: path, path: displayName(path), ...more, ...reserved }
-    // The path twice: a link or a rename tells it again, as where another effect comes from.
-    this.#reported += 2 * spelledBytes(pending.path) + spelledBytes(pending.target ?? "")
-    if (this.#reported > this.#limits.maxReportBytes) {
-      throw new LayerRefused(
-        "too-much-to-report",
-        `the paths and link targets that the call changed take more than ${this.#limits.maxReportBytes} bytes to tell`,
-      )
-    }
-    this.found.push(pending)
-    return pending
   }
 
   #upper(path: BytePath): Buffer {
@@ -157,7 +131,7 @@ class LayerReader {
       for (const name of names) {
         const child = join(path, name)
         await this.#breath.take()
-        if (child.length > this.#limits.maxPathBytes) this.#add("create", child)
+        if (child.length > this.#limits.maxPathBytes) this.found.add("create", child)
         const stats = lstatSync(this.#upper(child))
         const device = stats.isCharacterDevice() && stats.rdev === 0
         const whiteout = device || (xattrWhiteouts && this.#isXattrWhiteout(child, stats))
@@ -198,7 +172,10 @@ class LayerReader {
       if (lower !== undefined && dir !== undefined) await this.#delete(path, dir, name)
       return
     }
-    const attributes = this.#attributesAt(path, lower === undefined || dir === undefined ? undefined : entry(dir, name))
+    const attributes = this.#attributes.of(
+      path,
+      lower === undefined || dir === undefined ? undefined : entry(dir, name),
+    )
     if (attributes.overlay.has("redirect") || attributes.overlay.has("metacopy")) {
       throw new LayerRefused(
         "unsupported-layer",
@@ -231,32 +208,6 @@ class LayerReader {
     }
   }
 
-  /** Of an entry of the layer; refused where its lists name whom neither what it replaces nor its folder names. */
-  #attributesAt(path: BytePath, lower: Buffer | undefined): EntryAttributes {
-    const own = readAttributes(this.#upper(path), this.#options.xattrPrefix)
-    const given = LISTS.flatMap((list) => grantsIn(own.payload.get(list)))
-    if (given.length === 0) return own
-    const parent = parentOf(path)
-    const known = [
-      ...(lower === undefined ? [] : LISTS.flatMap((list) => this.#grantsBelow(lower, list))),
-      // The root's own lists are not the call's to change: what counts are those of the folder below.
-      ...(parent === ROOT
-        ? this.#grantsBelow(Buffer.from(`/proc/self/fd/${this.#lower}/.`), DEFAULT_LIST)
-        : grantsIn(readAttributes(this.#upper(parent), this.#options.xattrPrefix).payload.get(DEFAULT_LIST))),
-    ]
-    const added = addedGrant(given, known)
-    return added === undefined ? own : { ...own, refused: `gives ${added.to} ${added.id} access to it` }
-  }
-
-  /** As the layer spells them: the folder's owner appears there as the sandbox's user. */
-  #grantsBelow(path: Buffer, list: string): readonly Grant[] {
-    const [owner, sandbox] = [fstatSync(this.#lower), lstatSync(this.#options.upper)]
-    return grantsIn(readAttributes(path, undefined).payload.get(list)).map((grant) => {
-      const isOwner = grant.id === (grant.to === "user" ? owner.uid : owner.gid)
-      return isOwner ? { ...grant, id: grant.to === "user" ? sandbox.uid : sandbox.gid } : grant
-    })
-  }
-
   async #created(
     path: BytePath,
     stats: Stats,
@@ -267,12 +218,12 @@ class LayerReader {
     if (stats.isDirectory()) {
       const inherited = dir !== undefined && (Number(lstatSync(`/proc/self/fd/${dir}/.`).mode) & 0o2000) !== 0
       const bits = inherited || this.#parentIsSetgid(path) ? permissions(stats.mode) & ~0o2000 : permissions(stats.mode)
-      this.#add("mkdir", path, { mode: { after: permissions(stats.mode) }, ...refusal(bits, attributes) })
+      this.found.add("mkdir", path, { mode: { after: permissions(stats.mode) }, ...refusal(bits, attributes) })
       await this.readFolder(path, "nothing", depth + 1)
     } else if (stats.isFile()) {
-      const after = await this.#digestUpper(path, stats)
+      const after = await this.#digests.ofUpper(path, stats)
       const mode = { after: permissions(stats.mode) }
-      this.#add("create", path, {
+      this.found.add("create", path, {
         after,
         mode,
         size: stats.size,
@@ -302,19 +253,19 @@ class LayerReader {
     lowerMtimeNs: bigint,
     lower: Buffer,
   ): Promise<void> {
-    const after = await this.#digestUpper(path, stats)
-    const before = await this.#digestLower(lower, lowerSize)
+    const after = await this.#digests.ofUpper(path, stats)
+    const before = await this.#digests.ofLower(lower, lowerSize)
     if (after === before) {
       this.#attributesOf(path, stats, attributes, lowerMode, lower)
       // A copy in the layer keeps the time of what it was copied from, so another time was set, or came with a write.
       if (lstatSync(this.#upper(path), { bigint: true }).mtimeNs !== lowerMtimeNs)
-        this.#add("touch", path, { before, after, size: stats.size, ...refusal(0, attributes) })
+        this.found.add("touch", path, { before, after, size: stats.size, ...refusal(0, attributes) })
       return
     }
     const modeAfter = permissions(stats.mode)
     const mode = modeAfter === lowerMode ? {} : { mode: { before: lowerMode, after: modeAfter } }
     const inode = { inode: stats.ino, links: stats.nlink }
-    this.#add("modify", path, {
+    this.found.add("modify", path, {
       ...(before === undefined ? {} : { before }),
       after,
       size: stats.size,
@@ -331,13 +282,13 @@ class LayerReader {
     const mode = permissions(stats.mode)
     const gained = mode & ~lowerMode
     if (mode !== lowerMode)
-      this.#add("chmod", path, {
+      this.found.add("chmod", path, {
         mode: { before: lowerMode, after: mode },
         ...directory,
         ...refusal(gained, attributes),
       })
     if (!sameXattrs(attributes.payload, readAttributes(lower, undefined).payload) || attributes.refused !== undefined) {
-      this.#add("xattr", path, { ...directory, ...refusal(0, attributes) })
+      this.found.add("xattr", path, { ...directory, ...refusal(0, attributes) })
     }
   }
 
@@ -346,7 +297,7 @@ class LayerReader {
     // By bytes: whether it climbs is the same in either spelling.
     const escape = escapeOf(path, fromBuffer(target))
     const links = { inode: stats.ino, links: stats.nlink }
-    this.#add("symlink", path, {
+    this.found.add("symlink", path, {
       ...(before === undefined ? {} : { before }),
       after: digestBytes(target),
       target: text,
@@ -357,7 +308,10 @@ class LayerReader {
 
   #special(path: BytePath, stats: Stats): void {
     const what = stats.isFIFO() ? "a fifo" : stats.isSocket() ? "a socket" : "a device"
-    this.#add("special", path, { mode: { after: permissions(stats.mode) }, refused: `${what} cannot be committed` })
+    this.found.add("special", path, {
+      mode: { after: permissions(stats.mode) },
+      refused: `${what} cannot be committed`,
+    })
   }
 
   /** Lists a lower entry, and all that is below it, as deleted. Holds one descriptor at a time. */
@@ -382,71 +336,29 @@ class LayerReader {
     if (stats === undefined) return "leaf"
     const mode = { mode: { before: permissions(stats.mode) } }
     if (stats.isDirectory()) {
-      this.#add("rmdir", path, mode)
+      this.found.add("rmdir", path, mode)
       return "folder"
     }
     if (stats.isSymbolicLink()) {
-      this.#add("delete", path, { before: digestBytes(readlinkSync(entry(dir, name), { encoding: "buffer" })) })
+      this.found.add("delete", path, { before: digestBytes(readlinkSync(entry(dir, name), { encoding: "buffer" })) })
     } else if (stats.isFile()) {
-      this.#add("delete", path, { ...mode, deletedSize: Number(stats.size) })
+      this.found.add("delete", path, { ...mode, deletedSize: Number(stats.size) })
     } else {
-      this.#add("delete", path, mode)
+      this.found.add("delete", path, mode)
     }
     return "leaf"
   }
 
   /** Digests of deleted files: those that may turn out to be renames, and others while the budget lasts. */
   async digestDeleted(): Promise<void> {
-    await digestDeletedFiles(this.found, async (path, size) => {
+    await digestDeletedFiles(this.found.all, async (path, size) => {
       let fd: number
       try {
         fd = openFile(this.#lower, path)
       } catch {
         return undefined // gone or swapped meanwhile: the commit's conflict check decides
       }
-      return this.#digest(fd, size)
+      return this.#digests.of(fd, size)
     })
-  }
-
-  /** A file with many names is read once. */
-  async #digestUpper(path: BytePath, stats: Stats): Promise<string> {
-    const known = this.#linked.get(stats.ino)
-    if (known !== undefined) return known
-    this.#holes += Math.max(0, stats.size - stats.blocks * 512)
-    if (this.#holes > this.#limits.maxHoleBytes) {
-      throw new LayerRefused(
-        "too-many-bytes",
-        `the changed files have more than ${this.#limits.maxHoleBytes} bytes of holes`,
-      )
-    }
-    const fd = openSync(this.#upper(path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-    const digest = await this.#digest(fd, stats.size)
-    if (stats.nlink > 1) this.#linked.set(stats.ino, digest)
-    return digest
-  }
-
-  async #digestLower(path: Buffer, size: number): Promise<string | undefined> {
-    try {
-      return await this.#digest(openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK), size)
-    } catch (error) {
-      if (error instanceof LayerRefused) throw error
-      return undefined
-    }
-  }
-
-  /** Takes over the descriptor. */
-  async #digest(fd: number, size: number): Promise<string> {
-    try {
-      this.#digested += size
-      if (this.#digested > this.#limits.maxDigestBytes) {
-        throw new LayerRefused(
-          "too-many-bytes",
-          `the changed files hold more than ${this.#limits.maxDigestBytes} bytes`,
-        )
-      }
-      return await digestFd(fd, size, () => this.#breath.take())
-    } finally {
-      closeSync(fd)
-    }
   }
 }

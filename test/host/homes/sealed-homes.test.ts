@@ -1,45 +1,28 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { homesFolder } from "../../../src/data-folder/paths.ts"
 import { openFileVault } from "../../../src/host/secrets/file-vault.ts"
-import { type OpenedHome, openSealedHomes, type SealedHomes } from "../../../src/host/homes/sealed-homes.ts"
+import type { OpenedHome, SealedHomes } from "../../../src/host/homes/sealed-homes.ts"
 import type { HomeContent } from "../../../src/sandbox/backend.ts"
 import { heldOnDisk } from "../../support/on-disk.ts"
+import { homeFile as file, makeSealedHomes, openedIn, textsOf } from "../../support/sealed-homes.ts"
 
 let data: string
 let at: string
 let homes: SealedHomes
 beforeEach(() => {
-  data = realpathSync(mkdtempSync(join(tmpdir(), "caisson-sealed-")))
-  mkdirSync(homesFolder(data))
-  mkdirSync(join(data, "keys"), { mode: 0o700 })
-  at = join(homesFolder(data), "0123456789abcdef0123456789abcdef")
-  homes = openSealedHomes({ data, vault: openFileVault(data), recover: async () => undefined })
+  const made = makeSealedHomes()
+  data = made.data
+  at = made.at
+  homes = made.homes
 })
 afterEach(() => rmSync(data, { recursive: true, force: true }))
 
-const file = (path: string, text: string, mode = 0o600): HomeContent[number] => ({
-  path,
-  kind: "file",
-  mode,
-  mtimeMs: 1_700_000_000_123,
-  content: new TextEncoder().encode(text),
-})
 const folder = (path: string): HomeContent[number] => ({ path, kind: "folder", mode: 0o700 })
 
-const opened = async (keep: readonly string[] = ["**"]): Promise<OpenedHome> => {
-  const answer = await homes.open(at, keep)
-  if (!answer.ok) throw new Error(answer.message)
-  return answer.value
-}
-const texts = async (): Promise<Record<string, string>> =>
-  Object.fromEntries(
-    (await opened()).content.flatMap((entry) =>
-      entry.kind === "file" ? [[entry.path, new TextDecoder().decode(entry.content)]] : [],
-    ),
-  )
+const opened = (keep?: readonly string[]): Promise<OpenedHome> => openedIn(homes, at, keep)
+const texts = async (): Promise<Record<string, string>> => textsOf(await opened())
 const keep = async (...content: HomeContent) => (await opened()).keep({ ok: true, content })
 const sealed = (): string => `${at}.sealed`
 

@@ -1,7 +1,7 @@
 /**
  * A driver's own module: where it is, and what it holds.
  *
- * Guarantees: it is the file that was registered, to the byte; it is loaded in a sandbox without network, secrets or
+ * Guarantees: it is the file that was registered, to the byte, with the files of its folder that it names; it is loaded in a sandbox without network, secrets or
  * workspace, once for each edition, and what it says of itself is data. Functions for other tools than those of
  * `implements`, or for fewer, are `execute_binding_mismatch`; what contradicts the manifest is noted, and the manifest
  * holds (AIP-30 rule 2). What this host never calls for a driver is refused by its name.
@@ -9,11 +9,9 @@
 import { basename, dirname, join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { checkExecuteKeys } from "../../../manifest/contracts/binding.ts"
-import { limits } from "../../../manifest/limits.ts"
-import { readBounded } from "../../../manifest/read/bounded.ts"
+import { moduleDigest } from "../../../manifest/read/module-digest.ts"
 import { ADAPTERS } from "../../../manifest/driver-code.ts"
 import { shown } from "../../../manifest/values/diagnostics.ts"
-import { sha256 } from "../../../manifest/values/digest.ts"
 import type { DriverCode, DriverContract, JsonObject, JsonValue } from "../../../manifest/types.ts"
 import { hostLimits } from "../../limits.ts"
 import { ownTransforms } from "../../invoke/mapping.ts"
@@ -35,12 +33,6 @@ const refuse = (
   ok: false,
   answer: { available: false, code, reason, fix },
 })
-
-/** The file as it is now; undefined where it is gone, or no file that could have been registered. */
-const digestNow = (file: string): string | undefined => {
-  const bytes = readBounded(file)
-  return typeof bytes === "string" || bytes.length > limits.fileBytes ? undefined : sha256(bytes)
-}
 
 interface Said {
   readonly functions: Readonly<Record<string, readonly string[]>>
@@ -168,12 +160,13 @@ export const findEntry = async (driver: DriverContract, here: Surroundings): Pro
   const { code } = driver
   const file = code?.module
   if (code === undefined || file === undefined) throw new TypeError(`${driver.id} has no module of its own`)
-  const now = digestNow(file)
-  if (now === undefined || now !== code.digest)
+  const read = moduleDigest(file)
+  if (!read.ok || read.digest !== code.digest)
     return refuse(
-      `its module ${file} ${now === undefined ? "is gone" : "changed since it was registered"}`,
+      `its module ${file} ${read.ok ? "changed since it was registered, or a file that it names did" : read.why}`,
       "start the host again, which registers it anew",
     )
+  const now = read.digest
   const folder = dirname(file)
   const interpreter = findInterpreter("node", [{ folder, inside: inside.bundle }], here)
   if (!interpreter.ok) return refuse(interpreter.reason, interpreter.fix)
