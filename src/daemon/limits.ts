@@ -17,6 +17,7 @@ export const daemonLimits = Object.freeze({
   ),
   bodiesBytes: limit(256 * MiB, "bodies of requests under way, all together: overloaded"),
   bodiesOfOneBytes: limit(64 * MiB, "of one user: overloaded"),
+  answerStallMs: limit(20_000, "a reader that takes nothing of its answer for so long: its connection ends"),
   standingMs: limit(5_000, "so often it is looked whether tokens of streams that are open are still good"),
   callBytes: limit(18 * MiB, "the body of a call: 413"),
   bodyBytes: limit(256 * 1024, "any other body: 413"),

@@ -197,6 +197,8 @@ const boundBodies = (app: FastifyInstance, callers: Callers): ((request: Fastify
 
 /** Every request has its line and its count, those that nobody was let in with too. */
 const tell = (app: FastifyInstance, { log, operations: { metrics } }: ServerParts, callers: Callers): void => {
+  // Node looks at what is taken of it, and sets its own time for the next request.
+  app.addHook("onSend", async (_request, reply) => void reply.raw.socket?.setTimeout(daemonLimits.answerStallMs.value))
   app.addHook("onResponse", async (request, reply) => {
     const { url: route = "none" } = request.routeOptions
     const { method } = request
@@ -273,6 +275,7 @@ export const createServer = async (parts: ServerParts): Promise<FastifyInstance>
     installRoutes(routes, jobs)
     // Before the host is closed: it waits for what is under way.
     scope.addHook("preClose", async () => jobs.cancelAll())
+    let document: Buffer | undefined
     routes.app.get(
       "/openapi.json",
       {
@@ -287,7 +290,9 @@ export const createServer = async (parts: ServerParts): Promise<FastifyInstance>
           },
         },
       },
-      async () => app.swagger(),
+      // Anybody may ask for it: it is made once.
+      async (_request, reply) =>
+        reply.type("application/json; charset=utf-8").send((document ??= Buffer.from(JSON.stringify(app.swagger())))),
     )
   })
   await app.ready()

@@ -292,7 +292,7 @@ const openHost = async (data: string, options: HostOptions): Promise<Host> => {
   const shutDown = async (): Promise<void> => {
     const late = setTimeout(() => closing.abort(), hostLimits.closeMs.value)
     await Promise.all(running)
-    await recorded.settled()
+    await recorded.close()
     clearTimeout(late)
     await using _rest = new AsyncDisposableStack()
     _rest.use(log)

@@ -227,6 +227,8 @@ export const hostLimits = Object.freeze({
     5_000,
     "the log is still being indexed: overloaded, and the next question finds more done",
   ),
+  unkeptCalls: limit("calls on record", 256, "a further call that the store cannot keep is as if its process had died"),
+  keepAgainMs: limit("calls on record", 2_000, "so often what the store could not keep is tried again"),
   storeGroup: limit("the store on SQLite", 128, "further changes wait for the next commit"),
   postgresConnections: limit("the store on PostgreSQL", 8, "further verbs wait for a session"),
   postgresConnectMs: limit("the store on PostgreSQL", 3_000, "it is tried again until storeWaitMs is over"),

@@ -149,8 +149,14 @@ const settle = async (place: Place, made: Made): Promise<void> => {
     return expect([of, place.content(made)]).toEqual([of, "x"])
   }
   if (made.heard === "later") {
-    const told = await place.ask("GET", `/v1/calls/${made.call}`)
-    expect([of, told.status, told.body["state"]]).toEqual([of, 200, "settled"])
+    const look = (): Promise<Answer> => place.ask("GET", `/v1/calls/${made.call}`)
+    const state = async (): Promise<unknown> => {
+      const { status, body } = await look()
+      return [of, status, body["state"]]
+    }
+    // Where nothing was killed it may still run, or wait to be kept.
+    await expect.poll(state, { timeout: 60_000 }).toEqual([of, 200, "settled"])
+    const told = await look()
     const envelope = told.body["envelope"] as { ok: boolean; error?: { code: string; details: object } }
     if (envelope.ok) expect([of, place.content(made)]).toEqual([of, "x"])
     else

@@ -5,7 +5,8 @@
  * died in between: it is given the first answer, or told that it runs, or that nobody knows what became of it. What a call
  * answered is kept before a caller with a key hears it; without a key it is kept beside the answer, and a crash may lose
  * that record, never the receipt. A call is told of to whom it was made for, and to operators, of its own tenant.
- * Where the store cannot be used, a call with a key is refused before it runs.
+ * Where the store cannot be used, a call with a key is refused before it runs; one that ran meanwhile is told of from here,
+ * and kept as soon as the store can be used again.
  */
 import type { JsonObject } from "../../manifest/types.ts"
 import { type Caller, isOperator, mayActForUser, tenantOf } from "../access/caller.ts"
@@ -25,6 +26,13 @@ interface Asked {
 interface Running {
   readonly of: NewCall
   readonly done: Promise<Envelope>
+}
+
+interface Unkept {
+  readonly of: NewCall
+  readonly envelope: Envelope
+  readonly endedMs: number
+  readonly underWay: Disposable
 }
 
 const keep = { keepMs: hostLimits.callRecordMs.value, keepKeyedMs: hostLimits.keyedCallMs.value }
@@ -87,6 +95,9 @@ export class RecordedCalls {
   readonly #store: () => Promise<Store>
   readonly #keeping = new Map<string, Promise<unknown>>()
   readonly #running = new Map<string, Running>()
+  /** what calls with a key answered while the store could not be used */
+  readonly #unkept = new Map<string, Unkept>()
+  #keeper: NodeJS.Timeout | undefined
   readonly #all: boolean
   readonly #isUsed: () => boolean
   /** `all`: what calls without a key answered is remembered too. */
@@ -142,6 +153,8 @@ export class RecordedCalls {
       envelope: Promise.resolve(envelope as Envelope),
     })
     if (call.envelope !== undefined) return answered(call.envelope)
+    const unkept = this.#unkept.get(call.id)
+    if (unkept !== undefined) return answered(unkept.envelope)
     const own = this.#running.get(call.id)
     if (own !== undefined) return { call: call.id, envelope: own.done }
     // Whether another host's process lives, that host alone can tell.
@@ -154,15 +167,19 @@ export class RecordedCalls {
   }
 
   #run(of: NewCall, make: () => Promise<Envelope>, underWay?: Disposable): BegunCall {
+    let own = underWay
     const run = async (): Promise<Envelope> => {
       try {
         const envelope = await make()
         const kept = this.#isKept(of) ? this.#keep(of, envelope) : undefined
         // Without a key nobody relies on it: a full disk then costs the record, and not the answer.
-        if (underWay !== undefined) await kept
+        if (underWay !== undefined && (await kept) === false && this.#unkept.size < hostLimits.unkeptCalls.value) {
+          this.#keepLater({ of, envelope, endedMs: Date.now(), underWay })
+          own = undefined
+        }
         return envelope
       } finally {
-        underWay?.[Symbol.dispose]()
+        own?.[Symbol.dispose]()
         this.#running.delete(of.id)
       }
     }
@@ -173,14 +190,32 @@ export class RecordedCalls {
   #isKept({ key }: NewCall): boolean {
     return this.#all || key !== undefined
   }
-  /** Where it cannot be kept, it is as if the process had died before. */
-  #keep(of: NewCall, envelope: Envelope): Promise<void> {
-    const kept: Promise<void> = this.#store()
-      .then((store) => store.settleCall(of, { endedMs: Date.now(), envelope: envelope as unknown as JsonObject }, keep))
-      .catch(() => undefined)
+  /** False where it cannot be. */
+  #keep(of: NewCall, envelope: Envelope, endedMs = Date.now()): Promise<boolean> {
+    const kept: Promise<boolean> = this.#store()
+      .then((store) => store.settleCall(of, { endedMs, envelope: envelope as unknown as JsonObject }, keep))
+      .then(
+        () => true,
+        () => false,
+      )
       .finally(() => this.#keeping.delete(of.id))
     this.#keeping.set(of.id, kept)
     return kept
+  }
+
+  /** Whoever asks is told from here, and nobody takes the call for a dead one's, until the store can be used again. */
+  #keepLater(unkept: Unkept): void {
+    this.#unkept.set(unkept.of.id, unkept)
+    this.#keeper ??= setInterval(() => void this.#keepUnkept(), hostLimits.keepAgainMs.value).unref()
+  }
+  async #keepUnkept(): Promise<void> {
+    for (const { of, envelope, endedMs, underWay } of [...this.#unkept.values()]) {
+      if (!(await this.#keep(of, envelope, endedMs))) return
+      this.#unkept.delete(of.id)
+      underWay[Symbol.dispose]()
+    }
+    clearInterval(this.#keeper)
+    this.#keeper = undefined
   }
 
   /** Calls with a key whose processes died: from now on their keys say that nobody knows. */
@@ -188,7 +223,10 @@ export class RecordedCalls {
     removeAbandoned(this.#data)
     if (!this.#isUsed()) return
     const open = await (await this.#store()).openCalls()
-    for (const call of open) if (!this.#running.has(call.id) && isAbandoned(this.#data, call.id)) await this.#lose(call)
+    for (const call of open) if (!this.#isOurs(call.id) && isAbandoned(this.#data, call.id)) await this.#lose(call)
+  }
+  #isOurs(id: string): boolean {
+    return this.#running.has(id) || this.#unkept.has(id)
   }
   async #lose(call: CallRecord): Promise<void> {
     const ended = { endedMs: Date.now(), envelope: envelopeOf(call.id, lost) as unknown as JsonObject }
@@ -198,10 +236,24 @@ export class RecordedCalls {
   async settled(call?: string): Promise<void> {
     await (call === undefined ? Promise.all(this.#keeping.values()) : this.#keeping.get(call))
   }
+  /** Once more what could not be kept; what still cannot is for the next host to say that nobody knows. */
+  async close(): Promise<void> {
+    await this.settled()
+    clearInterval(this.#keeper)
+    if (this.#unkept.size > 0) await this.#keepUnkept()
+    for (const { underWay } of this.#unkept.values()) underWay[Symbol.dispose]()
+    this.#unkept.clear()
+  }
 
   async find(id: string, caller: Caller): Promise<RecordedCall | undefined> {
     const own = this.#running.get(id)
-    const found = own === undefined ? await (await this.#store()).call(id) : { ...own.of, state: "running" as const }
+    const unkept = this.#unkept.get(id)
+    const found =
+      own !== undefined
+        ? { ...own.of, state: "running" as const }
+        : unkept !== undefined
+          ? { ...unkept.of, state: "settled" as const, endedMs: unkept.endedMs, envelope: asJson(unkept.envelope) }
+          : await (await this.#store()).call(id)
     return found !== undefined && maySee(caller, found) ? told(found) : undefined
   }
 
@@ -216,6 +268,8 @@ export class RecordedCalls {
     return [...own.toReversed(), ...settled].slice(0, limit).map(told)
   }
 }
+
+const asJson = (envelope: Envelope): JsonObject => envelope as unknown as JsonObject
 
 const maySee = (caller: Caller, call: Omit<CallRecord, "owner">): boolean =>
   call.tenant === tenantOf(caller) && (isOperator(caller) || (mayActForUser(caller) && call.user === caller.user))
