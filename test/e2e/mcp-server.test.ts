@@ -210,6 +210,23 @@ describe("the catalogue over MCP, on the daemon", () => {
     await Promise.all([client.close(), others.close()])
   })
 
+  it("makes an agent's call that cannot be taken back once somebody granted it, as the answer says how", async () => {
+    const client = await connect(await tokenOf("alice"))
+    const call = () => client.callTool({ name: "fixture.mail", arguments: { verb: "print", args: ["3"] } })
+    const refused = await call()
+    expect(refused).toMatchObject({ isError: true, structuredContent: { error: { code: "approval_required" } } })
+    const [, words = ""] = /`caisson grants create ([^`]*)`/.exec(JSON.stringify(refused.content)) ?? []
+    const [, tool, user, workspace] =
+      /^--tool (\S+) --user (\S+) --workspace (\S+) --uses 1 --days 1$/.exec(words) ?? []
+    expect(tool).toBe("fixture.mail")
+    const person = await world.as({ agent: false, user: "pat", roles: ["caller", "approver"] })
+    const made = await person("POST", "/v1/grants", { tool, user, workspace, uses: 1, days: 1 })
+    expect(made.status).toBe(201)
+    expect(structured(await call())).toMatchObject({ value: "xxx" })
+    expect(await call()).toMatchObject({ isError: true })
+    await client.close()
+  })
+
   it("shows the tools that can be called where it stands: without a folder none that changes files", async () => {
     const made = await world.daemon.host.tokens.issue({ user: "alice", workspaces: "any", roles: ["caller"] })
     if (!made.ok) throw new Error(made.error.message)
