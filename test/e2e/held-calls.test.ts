@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process"
+import { createHash } from "node:crypto"
 import { once } from "node:events"
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -6,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { processCaller } from "../../src/host/access/caller.ts"
 import { DatabaseSync } from "node:sqlite"
 import { storeFile } from "../../src/data-folder/paths.ts"
+import { jcs } from "../../src/manifest/values/digest.ts"
 import { createHost, readReceipts, verifyChain } from "../../src/host/index.ts"
 import type { CallEvent, Envelope, Host } from "../../src/host/index.ts"
 import { until } from "../support/sealed.ts"
@@ -73,6 +75,15 @@ describe("a call whose effects nobody was there to approve", () => {
       },
     })
     expect(decided.receipt).toBe(`sha256:${second?.hash}`)
+    // What was approved, by digest: contract, driver, input and profile as they were, and the layer that came of it.
+    const ran = first?.metadata as unknown as { tool: { digest: string }; driver: { digest: string }; profile: string }
+    const input = createHash("sha256")
+      .update(jcs([id, change]))
+      .digest("hex")
+    expect(second?.metadata?.["held"]).toMatchObject({
+      layer: (first?.metadata?.["held"] as { layer: string }).layer,
+      bound: { tool: ran.tool.digest, driver: ran.driver.digest, profile: ran.profile, input: `sha256:${input}` },
+    })
     expect(await verifyChain(world.data)).toMatchObject({ ok: true })
   })
 

@@ -22,6 +22,8 @@ export interface HeldFacts {
   readonly fires?: readonly string[]
   /** does a rule of the operator's say whose yes counts */
   readonly ruled: boolean
+  /** digests of what led to the layer: the driver's manifest, the call's input (with its id), the sealed profile */
+  readonly bound?: { readonly driver: string; readonly input: string; readonly profile: string }
   /** digests of the layer's description and of what the call answered */
   readonly layer: string
   readonly answer: string
@@ -52,6 +54,7 @@ const areWhole = (facts: JsonObject): boolean =>
   areTexts(facts["tool"], ["id", "version", "digest"]) &&
   areTexts(facts["folder"], ["path", "dev", "ino", "birthNs"]) &&
   Array.isArray(facts["roles"]) &&
+  (facts["bound"] === undefined || areTexts(facts["bound"], ["driver", "input", "profile"])) &&
   (facts["address"] === undefined || typeof facts["address"] === "string") &&
   (facts["fires"] === undefined ||
     (Array.isArray(facts["fires"]) && facts["fires"].every((event) => typeof event === "string"))) &&

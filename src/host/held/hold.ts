@@ -6,6 +6,7 @@
  * unremembered, and the next host removes it. The call's lock is held until the call's own scope ends, so that nobody
  * decides before its receipt is written.
  */
+import { digestOf } from "../../manifest/values/digest.ts"
 import { accessPolicyOf } from "../access/policy.ts"
 import { tenantOf } from "../access/caller.ts"
 import { isRuled } from "../access/decide.ts"
@@ -29,6 +30,7 @@ const full: Readonly<Record<keyof HoldBounds, string>> = {
 const keep = async (context: HeldContext, judged: Judged, answer: Success, folder: string): Promise<HoldOutcome> => {
   const { core, store } = context
   const { call, tool, action, driver, caller, effects, attempt, approval, folder: workspace } = judged
+  const { input, profileDigest } = judged
   const { holdMs, holdCount, holdBytes } = core.config.approvals
   const kept = await attempt.exited.hold({ at: folder, bytes: holdBytes })
   if (!kept.ok) return kept
@@ -52,6 +54,7 @@ const keep = async (context: HeldContext, judged: Judged, answer: Success, folde
     approval: approval.class,
     ...(action === undefined || action.firesEvents.length === 0 ? {} : { fires: action.firesEvents }),
     ruled: isRuled(accessPolicyOf(core.registry, core.config), { tool, ...(action === undefined ? {} : { action }) }),
+    bound: { driver: driver.contract.source.digest, input: digestOf([call, input]), profile: profileDigest },
     layer: kept.layer.digest,
     answer: written.digest,
   }

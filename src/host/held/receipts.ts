@@ -20,11 +20,15 @@ const subjectOf = (facts: HeldFacts): EventDraft["subject"] => {
 }
 
 /** What the call's own receipt says of the holding, and a decision's once more. */
-const heldRecord = (held: Pick<HeldCall, "id" | "at" | "holdMs" | "bytes">, layer: string): JsonObject => ({
+const heldRecord = (
+  held: Pick<HeldCall, "id" | "at" | "holdMs" | "bytes">,
+  { layer, tool, bound }: HeldFacts,
+): JsonObject => ({
   id: held.id,
   expires: expiresOf(held),
   bytes: held.bytes,
   layer,
+  ...(bound === undefined ? {} : { bound: { tool: tool.digest, ...bound } }),
 })
 
 export interface DecisionEnd {
@@ -62,7 +66,7 @@ export const decisionDraft = (held: HeldCall, claim: Claim, end: DecisionEnd): E
         ...(reason === undefined ? {} : { reason }),
         ...(held.receipt === undefined ? {} : { held_receipt: held.receipt }),
       },
-      held: heldRecord(held, facts.layer),
+      held: heldRecord(held, facts),
       effects_total: facts.effects,
       effects_committed: committed,
       ...(committed && error === undefined && facts.fires !== undefined ? { fired: [...facts.fires] } : {}),
@@ -111,7 +115,7 @@ export const holdDraft = (held: HeldCall): EventDraft => {
       crashed: true,
       ...tenantFact(facts),
       user_id: facts.user,
-      held: heldRecord(held, facts.layer),
+      held: heldRecord(held, facts),
       effects_total: facts.effects,
       effects_committed: false,
     },
