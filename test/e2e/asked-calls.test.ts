@@ -162,6 +162,10 @@ describe("a call that is asked about before it runs", () => {
     const agent = await world.as()
     const [alice, bea, carl] = (await people(world, "alice", "bea", "carl")) as [Ask, Ask, Ask]
     const first = idOf(await mail(world, agent))
+    expect(readReceipts(world.data, { call: first })[0]?.metadata).toMatchObject({
+      verdict: "approval_required",
+      details: { policy: "two-people@1.0.0" },
+    })
     expect(await decide(alice, first, "approve"), "its own user's yes is none of two").toMatchObject({ status: 403 })
     expect(await decide(bea, first, "approve")).toMatchObject({ status: 200, body: { value: { approved: false } } })
     expect(await decide(bea, first, "approve"), "nobody is two people").toMatchObject({ status: 409 })

@@ -49,6 +49,8 @@ export interface UsedGrant {
 
 export interface Approval {
   readonly class: "auto" | "on-mutate" | "always"
+  /** the rules that spoke of it, with what each says; absent: none did */
+  readonly rules?: readonly { readonly rule: string; readonly says: "ask" | "allow" }[]
   /** the `policy:` the contract names, where it does */
   readonly policy?: string
   /** would the caller's own yes count */
@@ -288,6 +290,10 @@ const approvalFor = (policy: AccessPolicy, caller: Caller, call: CallFacts): App
     ...rulesOf(policy, call).map((rule) => (ruleVerdict(rule, call) === "allow" ? 0 : 2)),
   ) as Rank
   const mayGrant = mayApprove(policy, caller, call)
+  const speaking = [...new Map(rulesOf(policy, call).map((rule) => [rule.slug, rule])).values()].filter(
+    ({ match }) => tool.riskLevel >= match.riskLevelMin,
+  )
+  const asking = speaking.find((rule) => ruleVerdict(rule, call) === "ask")
   const granted = approved && mayGrant
   const approval: Approval = {
     class: ranks[rank],
@@ -296,15 +302,26 @@ const approvalFor = (policy: AccessPolicy, caller: Caller, call: CallFacts): App
     // A person is asked about effects unless the operator relaxed that in so many words; no risk level does (C-59).
     onEffects: granted || rank === 0 || policy.onMutate === "auto" ? "commit" : "ask",
     ...(beforehand ? { answers: { call: true } } : {}),
+    ...(speaking.length === 0
+      ? {}
+      : {
+          rules: speaking.map((rule) => ({
+            rule: `${rule.slug}@${rule.version}`,
+            says: ruleVerdict(rule, call) === "ask" ? ("ask" as const) : ("allow" as const),
+          })),
+        }),
     ...(tool.approval.class === "policy" ? { policy: tool.approval.ref } : {}),
   }
   if (granted || beforehand) return approval
   const outside = mutatesOutside(tool)
   if (rank === 2 && (!plan || outside.length > 0))
     return ask(
-      "every call of this tool needs a person's approval",
+      asking === undefined
+        ? "every call of this tool needs a person's approval"
+        : `the policy ${asking.slug} wants a person's approval of every call of this tool`,
       {
         approval: approval.class,
+        ...(asking === undefined ? {} : { policy: `${asking.slug}@${asking.version}` }),
         mutates: tool.mutates.map((scope) => scope.text),
       },
       mayGrant,

@@ -58,6 +58,7 @@ const SAFE_DETAILS = [
   "signal",
   "reason",
   "approval",
+  "policy",
   "driver",
   "home",
 ] as const
@@ -381,7 +382,11 @@ const fullReceipt = (end: CallEnd): EventDraft => {
     ...denialFacts(rows.denied),
     ...reachedFacts(rows.reached),
     ...observedFacts(progress),
-    host_policy: { undeclared_write: config.undeclaredWrite, undeclared_egress: config.undeclaredEgress },
+    host_policy: {
+      on_mutate: config.approvals.onMutate,
+      undeclared_write: config.undeclaredWrite,
+      undeclared_egress: config.undeclaredEgress,
+    },
     timings: rounded,
     duration_ms: Math.round(duration * 1000) / 1000,
   })

@@ -120,6 +120,23 @@ describe("rules", () => {
     expect(verdict.ok ? "ok" : verdict.code).toBe(told)
   })
 
+  it("are named with what they say, in what is let through and in what is asked", () => {
+    const quiet = ruleOf({ slug: "quiet", decision: "allow", match: { action: "notes.*" } })
+    const strict = ruleOf({ slug: "strict", version: "2.0.0" })
+    const large = ruleOf({ slug: "large", match: { riskLevelMin: 3 } })
+    const policy = { ...open, rules: [quiet, strict, large], named: [] }
+    expect(decide(policy, ana, facts())).toMatchObject({
+      code: "approval_required",
+      message: expect.stringContaining("the policy strict"),
+      details: { policy: "strict@2.0.0" },
+    })
+    const allowed = decide(policy, ana, facts({ approved: true }))
+    expect(allowed.ok && allowed.approval.rules).toEqual([
+      { rule: "quiet@1.0.0", says: "allow" },
+      { rule: "strict@2.0.0", says: "ask" },
+    ])
+  })
+
   it("match the action that a tool implements, in either spelling", () => {
     for (const action of ["notes:append", "notes.app*"])
       expect(
