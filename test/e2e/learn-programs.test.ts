@@ -12,6 +12,7 @@ import { parse, stringify } from "yaml"
 import { canObserve } from "../../src/sandbox/observe/can-observe.ts"
 import { caisson, type Ended, scratch } from "../cli/run-caisson.ts"
 import { testNeeding } from "../support/needing.ts"
+import { startPackageRegistry } from "../support/servers/package-registry.ts"
 
 let room: ReturnType<typeof scratch>
 let workspace: string
@@ -228,6 +229,32 @@ testNeeding(
       server.closeAllConnections()
       await new Promise((resolve) => void server.close(resolve))
     }
+  },
+)
+
+testNeeding(
+  "npm installs a package with what that depends on, from the one registry that its contract then names",
+  lacking("npm"),
+  async () => {
+    await using registry = await startPackageRegistry()
+    await registry.publish(
+      { name: "left", version: "1.0.0", files: { "index.js": "1\n" }, manifest: { dependencies: { right: "^2.0.0" } } },
+      { name: "right", version: "2.1.0", files: { "lib/index.js": "2\n" } },
+    )
+    mkdirSync(env["CAISSON_DATA"] ?? "", { mode: 0o700 })
+    writeFileSync(join(env["CAISSON_DATA"] ?? "", "caisson.yaml"), registry.config, { mode: 0o600 })
+    writeFileSync(join(workspace, "package.json"), '{ "name": "own", "version": "1.0.0" }\n')
+    const host = `registry.test:${registry.port}`
+    const command = ["npm", "install", "--silent", "--no-audit", "--no-fund", `--registry=http://${host}/`, "left"]
+    const learned = await learn("--as", "packages.install", "--runs", "1", "--allow", host, "--", ...command)
+    expect(learned.hosts).toEqual([expect.objectContaining({ host })])
+    const written = learned.writes.map(({ glob }) => glob)
+    expect(written).toEqual(expect.arrayContaining(["package.json", "package-lock.json", "node_modules/**"]))
+    expect(await conform()).toMatchObject({ ok: true })
+    without(host)
+    const red = await conform()
+    expect(red.ok).toBe(false)
+    expect(red.said).toContain("registry.test")
   },
 )
 
