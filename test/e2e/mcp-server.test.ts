@@ -104,10 +104,17 @@ describe("the catalogue over MCP, on stdio", () => {
       expect(asked).toEqual([expect.stringContaining("fixture.mail")])
       expect(asked[0]).toContain("external:")
       expect(asked[0]).toContain('{"verb":"print","args":["4"]}')
-      answers = () => undefined
+      asked.length = 0
+      answers = (message) => {
+        asked.push(message)
+        return undefined
+      }
       const later = await call()
       expect(later).toMatchObject({ isError: true, structuredContent: { error: { code: "approval_required" } } })
       expect(JSON.stringify(later.content)).toContain("caisson grants create --tool fixture.mail")
+      expect(JSON.stringify(later.content)).toContain("caisson approvals show")
+      // Who said nothing is not asked again, least of all about changes that there are none of.
+      expect(asked).toHaveLength(1)
       answers = () => true
       expect(structured(await call())).toMatchObject({ value: "xxxx" })
       // What cannot be shown whole nobody is asked about.
