@@ -49,7 +49,7 @@ export const egressFromInside = (backend: () => SandboxBackend, record: Recorder
     }
     for (const one of egressCases) {
       it(`row ${one.row}: ${one.name} → ${one.reason}`, async () => {
-        const seen = await runOnWire(one, { dial, patience: 5_000 })
+        const seen = await runOnWire(one, { dial })
         came([seen.verdicts.map(verdictText), seen.dialled, seen.resolved])
         expect(faultsOnWire(one, seen)).toEqual([])
         if (one.wireOnly !== true) expect(seen.verdicts.at(-1)?.reason).toBe(judgePure(one))

@@ -134,7 +134,7 @@ export interface WireOptions {
   readonly off?: RulesOff
   /** bytes of a segment; default all at once */
   readonly segment?: number
-  /** how long to wait for an outcome that may never come; default one second */
+  /** how long to wait for an outcome; default a second with a rule switched off, where none may ever come, else a minute */
   readonly patience?: number
   /** how a client reaches the proxy; default its own port on loopback */
   readonly dial?: (proxy: EgressProxy) => Promise<Socket>
@@ -151,7 +151,12 @@ async function writeInSegments(socket: Socket, text: string, segment: number): P
 
 export async function runOnWire(
   one: EgressCase,
-  { off = everyRule, segment = Number.POSITIVE_INFINITY, patience = 1_000, dial }: WireOptions = {},
+  {
+    off = everyRule,
+    segment = Number.POSITIVE_INFINITY,
+    patience = off === everyRule ? 60_000 : 1_000,
+    dial,
+  }: WireOptions = {},
 ): Promise<WireResult> {
   await using upstream = await startUpstream(one.upstream ?? okResponse)
   const verdicts: Verdict[] = []

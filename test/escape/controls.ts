@@ -345,7 +345,7 @@ export const controls: readonly Control[] = [
     name: "the limit on memory",
     edits: [
       namespace("launcher/waiting-sandbox.ts", "memoryBytes: limits.memoryBytes,", "memoryBytes: 2 ** 31,"),
-      namespace("launcher/sealed-run.ts", "[limit(RLIMIT.DATA, shape.limits.memoryBytes)]", "[]"),
+      namespace("launcher/wire-limits.ts", "[limit(RLIMIT.DATA, limits.memoryBytes)]", "[]"),
     ],
     reddens: ["one process does not get more memory"],
   },
@@ -365,7 +365,7 @@ export const controls: readonly Control[] = [
       ),
       layers("call-layers.ts", "budget.bytes - used.bytes < FULL_BELOW.bytes", "false"),
       layers("call-mounts.ts", "const size = Math.min(bytes, memoryBytes)", "const size = 2 ** 29"),
-      namespace("launcher/sealed-run.ts", "limit(RLIMIT.FSIZE, limits.diskBytes),", ""),
+      namespace("launcher/wire-limits.ts", "limit(RLIMIT.FSIZE, diskBytes),", ""),
     ],
     reddens: [
       "one big file in the workspace",
@@ -407,7 +407,7 @@ export const controls: readonly Control[] = [
   },
   {
     name: "the limit on open files",
-    edits: [namespace("launcher/sealed-run.ts", "limit(RLIMIT.NOFILE, shape.limits.openFiles),", "")],
+    edits: [namespace("launcher/wire-limits.ts", "limit(RLIMIT.NOFILE, limits.openFiles),", "")],
     reddens: ["descriptors run out", "hard limits cannot be raised"],
   },
   {
