@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { listTree } from "../sandbox/effects/fixtures/tree.ts"
 import { OWNER, OWNER_GROUP } from "../sandbox/effects/fixtures/workspaces.ts"
+import { asUser } from "../support/other-user.ts"
 
 const isRoot = process.getuid?.() === 0
 const RESERVED = [".caisson-tx", ".caisson-tx-0123456789abcdef0123456789abcdef", ".Caisson-TX"]
@@ -44,10 +45,8 @@ describe.each(isRoot ? (["root", "user"] as const) : (["user"] as const))("as %s
       data,
       workspace,
     ] as const
-    const argv = owned
-      ? ["setpriv", `--reuid=${OWNER}`, `--regid=${OWNER_GROUP}`, "--clear-groups", ...program]
-      : program
-    return spawnSync(argv[0] as string, argv.slice(1), { encoding: "utf8", timeout: 40_000 })
+    const [first, ...rest] = owned ? asUser({ uid: OWNER, gid: OWNER_GROUP }, program) : program
+    return spawnSync(first, rest, { encoding: "utf8", timeout: 40_000 })
   }
 
   describe.each(["namespace", "docker"])("with the %s backend", (backend) => {

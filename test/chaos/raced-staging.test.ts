@@ -19,6 +19,7 @@ import { describeNeeding, noRoot } from "../support/needing.ts"
 import { commitLayer } from "../../src/sandbox/effects/commit/commit-layer.ts"
 import { recoverWorkspace } from "../../src/sandbox/effects/commit/recovery/recover.ts"
 import { OWNER, OWNER_GROUP } from "../sandbox/effects/fixtures/workspaces.ts"
+import { asUser } from "../support/other-user.ts"
 
 const NEVER = { sinceNs: String(2n ** 62n) }
 const ROUNDS = 600
@@ -78,22 +79,11 @@ describeNeeding("a workspace of another user's, on another file system than the 
         })
       const was = secrets()
       const count = join(evil, "count")
-      const attacker = spawn(
-        "setpriv",
-        [
-          `--reuid=${OWNER}`,
-          `--regid=${OWNER_GROUP}`,
-          "--clear-groups",
-          process.execPath,
-          "--input-type=module",
-          "-e",
-          racer,
-          workspace,
-          evil,
-          count,
-        ],
-        { stdio: ["ignore", "pipe", "inherit"] },
-      )
+      const [program, ...words] = asUser({ uid: OWNER, gid: OWNER_GROUP }, [
+        ...[process.execPath, "--input-type=module", "-e", racer],
+        ...[workspace, evil, count],
+      ])
+      const attacker = spawn(program, words, { stdio: ["ignore", "pipe", "inherit"] })
       const swaps = (): number => Number(readdirSync(evil).includes("count") ? readFileSync(count, "utf8") : "0")
       const ends: Record<string, number> = {}
       try {

@@ -19,6 +19,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { openAuditLog } from "../../../src/host/receipts/log.ts"
 import { readReceipts } from "../../../src/host/receipts/verify.ts"
 import { caisson, launcher } from "../../cli/run-caisson.ts"
+import { asUser } from "../../support/other-user.ts"
 
 const documented = (): string => {
   const text = readFileSync(join(import.meta.dirname, "../../../docs/receipts.md"), "utf8")
@@ -89,11 +90,10 @@ describe("a copy of the evidence", () => {
 
   it("verifies where nothing of it may be written, for a user whose it is not, and makes nothing", async () => {
     const before = readdirSync(copy, { recursive: true }).sort()
-    const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
     for (const folder of [copy, join(copy, "audit")]) {
-      const told = await execa(process.execPath, [launcher, "verify", folder], {
+      const [program, ...words] = asUser({ uid: 65_534, gid: 65_534 }, [process.execPath, launcher, "verify", folder])
+      const told = await execa(program, words, {
         reject: false,
-        ...nobody,
         cwd: "/",
         env: { HOME: "/nonexistent" },
       })
