@@ -76,12 +76,17 @@ describe("a call whose effects nobody was there to approve", () => {
     })
     expect(decided.receipt).toBe(`sha256:${second?.hash}`)
     // What was approved, by digest: contract, driver, input and profile as they were, and the layer that came of it.
-    const ran = first?.metadata as unknown as { tool: { digest: string }; driver: { digest: string }; profile: string }
+    const ran = first?.metadata as unknown as {
+      tool: { digest: string }
+      driver: { digest: string }
+      profile: string
+      held: { layer: string }
+    }
     const input = createHash("sha256")
       .update(jcs([id, change]))
       .digest("hex")
     expect(second?.metadata?.["held"]).toMatchObject({
-      layer: (first?.metadata?.["held"] as { layer: string }).layer,
+      layer: ran.held.layer,
       bound: { tool: ran.tool.digest, driver: ran.driver.digest, profile: ran.profile, input: `sha256:${input}` },
     })
     expect(await verifyChain(world.data)).toMatchObject({ ok: true })
