@@ -5,18 +5,45 @@
  * Guarantees: an import that failed, or that looked at anything which only a call has, is of no use to one: a variable that
  * came with it, a file of the workspace, the home or the scratch, another host, a child process, code that is not
  * JavaScript. Then it says `U` and why, and begins anew as the same command in the same place, as if it was started then.
+ * So it does where a file that the import used is another one, or holds something else, when the call comes.
  * Does not: see what a module that hides it looks at. It is in its call's own sandbox already, where there is nothing yet.
  */
 import child from "node:child_process"
 import dgram from "node:dgram"
 import dns from "node:dns"
 import fs from "node:fs"
-import { syncBuiltinESMExports } from "node:module"
+import { registerHooks, syncBuiltinESMExports } from "node:module"
 import net from "node:net"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const { statSync } = fs
+const factsOf = (path) => {
+  try {
+    const facts = statSync(path, { bigint: true, throwIfNoEntry: false })
+    return facts && [facts.dev, facts.ino, facts.mode, facts.size, facts.mtimeNs, facts.ctimeNs].join(" ")
+  } catch (error) {
+    return error.code
+  }
+}
 
 /** What was asked for while there was no call. */
 class Looked {
+  /** files that were used, each as it was before that */
+  files = new Map()
+  uses(path) {
+    if (!this.over && !this.files.has(path)) this.files.set(path, factsOf(path))
+  }
+  /** A module's file, and those beside and above it that say how it is loaded. */
+  loads(url) {
+    if (!url.startsWith("file:")) return
+    const path = fileURLToPath(url)
+    this.uses(path)
+    for (let at = dirname(path); at !== dirname(at); at = dirname(at)) this.uses(join(at, "package.json"))
+  }
+  isStale() {
+    return [...this.files].some(([path, facts]) => factsOf(path) !== facts)
+  }
   /** names of variables; `*`: all of them */
   variables = new Set()
   /** what no call may be without */
@@ -27,14 +54,17 @@ class Looked {
   }
 }
 
+const pathOf = (path) => {
+  const text =
+    path instanceof URL ? decodeURIComponent(path.pathname) : path instanceof Uint8Array ? String(path) : path
+  if (typeof text !== "string") return undefined
+  return text.startsWith("/") ? join(text) : join("/workspace", text)
+}
 const OWN_FOLDERS = ["/workspace", "/tmp", "/dev/shm", "/run/caisson", process.env["HOME"] ?? "/home/tool"]
 /** A path, or what stands for one, in a folder that is a call's own. */
 const isCalls = (path) => {
-  const text =
-    path instanceof URL ? decodeURIComponent(path.pathname) : path instanceof Uint8Array ? String(path) : path
-  if (typeof text !== "string") return false
-  const at = text.startsWith("/") ? join(text) : join("/workspace", text)
-  return OWN_FOLDERS.some((own) => at === own || at.startsWith(`${own}/`))
+  const at = pathOf(path)
+  return at !== undefined && OWN_FOLDERS.some((own) => at === own || at.startsWith(`${own}/`))
 }
 
 /** Of an object's functions, those that `sees` has a word for are told of; answers how to put all back. */
@@ -56,10 +86,22 @@ const watchEach = (object, looked, sees) => {
   return () => Object.defineProperties(object, before)
 }
 
-const file = (name, [path]) => (isCalls(path) ? `${name} of ${String(path)}` : undefined)
 const named = (names, what) => (name) => (names.test(name) ? `${what} (${name})` : undefined)
 
 const watchModules = (looked) => {
+  const file = (name, [path]) => {
+    if (isCalls(path)) return `${name} of ${String(path)}`
+    const at = pathOf(path)
+    if (at !== undefined) looked.uses(at)
+    return undefined
+  }
+  const loading = registerHooks({
+    resolve(asked, context, next) {
+      const found = next(asked, context)
+      looked.loads(found.url)
+      return found
+    },
+  })
   const undo = [
     watchEach(fs, looked, file),
     watchEach(fs.promises, looked, file),
@@ -76,6 +118,7 @@ const watchModules = (looked) => {
     return Reflect.apply(dlopen, process, args)
   }
   return () => {
+    loading.deregister()
     for (const each of undo) each()
     process.dlopen = dlopen
   }
@@ -172,12 +215,13 @@ export const beginBeforeCall = async (load, number) => {
   const module = await load().catch((error) => looked.at(`an error (${error?.message ?? error})`))
   if (looked.why !== undefined) door.write(`U ${looked.why.slice(0, MOST_WHY).replaceAll("\n", " ")}\n`)
   const { env, folder } = await called
+  const stale = looked.isStale()
   stop()
   door.destroy()
   process.chdir(folder)
   const changed = changedBy(env)
   const isSeen = (name) => AT_START.test(name) || looked.variables.has("*") || looked.variables.has(name)
-  if (looked.why !== undefined || changed.some(isSeen)) {
+  if (looked.why !== undefined || changed.some(isSeen) || stale) {
     process.removeAllListeners("warning")
     Reflect.apply(execve, process, [process.execPath, [process.argv0, process.argv[1], SPARE.join(",")], env])
   }

@@ -79,6 +79,13 @@ const begun = (language: Language): number[] =>
   descendants(process.pid)
     .map(({ pid }) => pid)
     .filter((pid) => languages[language].waits.test(commandOf(pid)))
+const isAtRest = (pid: number): boolean => {
+  try {
+    return / S /.test(readFileSync(`/proc/${pid}/stat`, "latin1"))
+  } catch {
+    return false
+  }
+}
 const oneWaits = async (language: Language): Promise<number> => {
   await until(() => begun(language).length > 0, "a module waits for its call")
   return begun(language)[0] as number
@@ -172,6 +179,42 @@ describe.each(["node", "python"] as const)("a module of %s that waits for its ca
     expect(stillAlive([{ pid, started: "" } as never])).toEqual([])
   })
 })
+
+const helped: Record<Language, readonly [name: string, module: string, first: string, second: string]> = {
+  node: [
+    "helper.ts",
+    `import { word } from "./helper.ts"\nexport const tool = () => ({ word })`,
+    `export const word = "old"`,
+    `export const word = "new"`,
+  ],
+  python: [
+    "helper.py",
+    `from helper import word\ndef tool(input): return {"word": word}`,
+    `word = "old"`,
+    `word = "new"`,
+  ],
+}
+test.each(["node", "python"] as const)(
+  "a file that a module of %s imports is changed in its place: the next call has it",
+  async (language) => {
+    const [name, module, first, second] = helped[language]
+    mkdirSync(join(folder, "manifests"))
+    const helper = join(folder, "manifests", name)
+    writeFileSync(helper, first)
+    await open(language, module)
+    for (const [text, word] of [
+      [second, "new"],
+      [first, "old"],
+      [second, "new"],
+    ] as const) {
+      await value()
+      await oneWaits(language)
+      await until(() => begun(language).some(isAtRest), "one has imported it")
+      writeFileSync(helper, text)
+      expect(await value()).toEqual({ word })
+    }
+  },
+)
 
 /** Modules whose import looks at what only a call has: each begins anew in its call. */
 const looks: readonly (readonly [what: string, language: Language, text: string])[] = [
