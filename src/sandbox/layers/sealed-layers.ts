@@ -88,7 +88,7 @@ export const sealLayers = async (
       return settle({ do: "commit", layer: layerOf(home, homeWrites), txRoot: home.txRoot, patterns })
     },
     async commit(cancel, only) {
-      const work = { do: "commit", layer: layerOf(workspace, writes), txRoot: workspace.txRoot } as const
+      const work = { do: "commit", layer: layerOf(workspace, writes), txRoot: workspace.txRoot, takes: true } as const
       try {
         return await settle(only === undefined ? work : { ...work, paths: only }, cancel)
       } finally {

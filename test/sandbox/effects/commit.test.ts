@@ -1,4 +1,4 @@
-import { linkSync, rmSync, statSync } from "node:fs"
+import { linkSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { writeSetCases } from "../../corpus/write-set-cases.ts"
@@ -21,6 +21,25 @@ describe.each(modes)("committing a layer, in %s mode", (mode) => {
       expect(sealed.leftovers()).toEqual([])
     },
   )
+
+  it.each(committable)("does the same where the layer is to stay as it is: $name", ({ before, run }) => {
+    using taken = new Workspace(before)
+    using copied = new Workspace(before)
+    const { result } = copied.layer({ mode, run, commit: { dataDir: copied.dataDir, copies: true } })
+    expect(result).toEqual({ ok: true })
+    expect(taken.layer({ mode, run, commit: { dataDir: taken.dataDir } }).result).toEqual({ ok: true })
+    expect(listTree(taken.dir)).toEqual(listTree(copied.dir))
+  })
+
+  it.each([true, false])("moves a layer's files only where it goes with its commit (it stays: %s)", (copies) => {
+    using workspace = new Workspace("echo old > a")
+    const commit = { dataDir: workspace.dataDir, ...(copies ? { copies } : {}) }
+    expect(workspace.layer({ mode, run: "echo new > a; mkdir d; echo b > d/b", commit }).result).toEqual({ ok: true })
+    const layer = readdirSync(workspace.base).find((name) => name.startsWith("ws.layer-")) as string
+    const left = listTree(join(workspace.base, layer, "upper")).map((line) => line.split(" ")[0])
+    expect(left).toEqual(copies ? ["a", "d", "d/b"] : ["d"])
+    expect(readFileSync(join(workspace.dir, "d/b"), "utf8")).toBe("b\n")
+  })
 
   it.each(refusable)("refuses the whole layer: $name", ({ before, run }) => {
     using workspace = new Workspace(before)

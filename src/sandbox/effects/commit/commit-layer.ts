@@ -50,6 +50,8 @@ export interface CommitOptions extends LockOptions {
   readonly only?: Keep
   /** what stood there when it was described; anything else now is a conflict too */
   readonly base?: readonly BaseRow[]
+  /** the layer goes when the commit is over, however that ends: what it holds may be moved instead of copied */
+  readonly takes?: boolean
   /** a commit of that name leaves a note when it stands, or when a crash made it be undone (`notes.ts`) */
   readonly name?: string
   /** called at every step that a crash could follow; tests stop or fail the commit there */
@@ -123,7 +125,7 @@ const commitLocked = async (
   let journal: Journal
   try {
     const many = moves.reduce((total, move) => total + move.content.length, 0) > MANY
-    const stage = new Stage(options.upper, options.xattrPrefix, !many)
+    const stage = new Stage(options.upper, options.xattrPrefix, { durable: !many, takes: options.takes === true })
     journal = {
       version: 2,
       folder: folder.identity,

@@ -1,5 +1,6 @@
 /**
- * Copies of the layer's entries, made ready in a transaction's slots.
+ * Copies of the layer's entries, made ready in a transaction's slots; or its files themselves, where the layer goes with the
+ * commit (`take.ts`).
  *
  * Guarantees: content, permission bits, `user.*` attributes, ACLs and modification times are the layer's; holes stay
  * holes; files that share an inode in the layer share one here. Set-id bits never pass, save setgid on folders that
@@ -38,6 +39,7 @@ import { takingTurns } from "../breath.ts"
 import { baseOf, below, fromBuffer, parentOf, toNative, type BytePath } from "../names.ts"
 import { readAttributes, type XattrPrefix } from "../xattrs.ts"
 import type { Place } from "./moves.ts"
+import { takeFile } from "./take.ts"
 
 export interface Owner {
   readonly uid: number
@@ -57,12 +59,17 @@ export class Stage {
   readonly #linked = new Map<bigint, BytePath>()
 
   readonly #sync: (fd: number) => void
+  #takes: boolean
 
-  /** With `durable` every entry is on disk when `stage` resolves; else the caller syncs the whole file system. */
-  constructor(upper: string, prefix: XattrPrefix, durable: boolean) {
+  /**
+   * With `durable` every entry is on disk when `stage` resolves; else the caller syncs the whole file system. `takes`: of
+   * the layer nothing is kept.
+   */
+  constructor(upper: string, prefix: XattrPrefix, { durable, takes }: { durable: boolean; takes: boolean }) {
     this.#upper = upper
     this.#prefix = prefix
     this.#sync = durable ? fsyncSync : () => {}
+    this.#takes = takes
   }
 
   /** Stage the entries of one move: `content[0]` becomes `slot`, the rest lie below it. */
@@ -109,6 +116,7 @@ export class Stage {
     stats: BigIntStats,
     owner: Owner,
   ): Promise<void> {
+    if (this.#take(from, parent, to, stats, owner)) return
     const twin = stats.nlink > 1n ? this.#linked.get(stats.ino) : undefined
     if (twin !== undefined) {
       linkTwin(root, twin, { dir: parent, name: baseOf(to) })
@@ -128,6 +136,18 @@ export class Stage {
       closeSync(input)
     }
     if (stats.nlink > 1n) this.#linked.set(stats.ino, to)
+  }
+
+  #take(from: Buffer, parent: number, to: BytePath, stats: BigIntStats, owner: Owner): boolean {
+    if (!this.#takes) return false
+    const finish = (fd: number): void => {
+      own(stats, owner, () => fchownSync(fd, owner.uid, owner.gid))
+      this.#sync(fd)
+    }
+    const taken = takeFile(from, stats, { dir: parent, name: baseOf(to) }, { prefix: this.#prefix, finish })
+    // What lies on another file system does so for all of the layer.
+    if (taken === "elsewhere") this.#takes = false
+    return taken === "taken"
   }
 
   #finish(fd: number, from: Buffer, stats: BigIntStats, owner: Owner, bits: number): void {

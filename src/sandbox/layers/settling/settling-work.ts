@@ -30,6 +30,8 @@ interface CommitWork {
   readonly do: "commit"
   readonly layer: ReadLayer
   readonly txRoot: string
+  /** the layer goes with it */
+  readonly takes?: true
   /** only paths that these match */
   readonly patterns?: readonly string[]
   /** only these */
@@ -113,7 +115,7 @@ const work = (asked: Work, signal: AbortSignal | undefined): Promise<Settled<Wor
   if (asked.do === "look") return lookAtLayer(folder, upper, writes.effects, asked.bounds)
   if (asked.do === "hold") return holdLayer({ folder, upper, since, xattrPrefix, writes }, asked.request)
   const only = onlyOf(asked)
-  const { txRoot } = asked
-  return commitLayer({ workspace: folder, upper, writeSet: writes, txRoot, since, xattrPrefix, signal, ...only })
+  const { txRoot, takes = false } = asked
+  return commitLayer({ workspace: folder, upper, writeSet: writes, txRoot, since, xattrPrefix, signal, takes, ...only })
 }
 export const doWork = work as <W extends Work>(asked: W, signal: AbortSignal | undefined) => Promise<Settled<W>>
