@@ -27,6 +27,18 @@ describe("a tool that", () => {
     expect(await verifyChain(world.data)).toMatchObject({ ok: true })
   })
 
+  it("renews its own state and then makes more changes than can be told has that state at the next call", async () => {
+    const token = "/home/tool/.actor/token"
+    const args = ["notes", "19000", "5c", "5c", "3900", token]
+    const before = digestOfFolder(world.workspace)
+    expect(await world.call("fixture.act", { verb: "links", args })).toMatchObject({
+      ok: false,
+      error: { code: "limit_exceeded", message: expect.stringContaining("the driver's own state was kept") as string },
+    })
+    expect(digestOfFolder(world.workspace)).toBe(before)
+    expect(await world.call("fixture.act", { verb: "read", args: [token] })).toMatchObject({ value: "renewed" })
+  })
+
   it("makes as many links as can be told lands them all, with a receipt that is bounded", async () => {
     const envelope = await world.call("fixture.act", { verb: "links", args: ["notes", "3000", "5c", "5c", "1200"] })
     expect(envelope.ok).toBe(true)

@@ -20,7 +20,7 @@ import { globFilter, type ShownView, showView } from "./view/view.ts"
 import { LayerUnavailable, type OwnerMaps } from "./overlay.ts"
 import { budgetOf, FULL_BELOW } from "./limits.ts"
 import { type MeterOptions, startMeter } from "./meter.ts"
-import { type SealedLayers, sealLayers, type Tracked } from "./sealed-layers.ts"
+import { ownState, type SealedLayers, sealLayers, type Tracked } from "./sealed-layers.ts"
 import { callBegins, othersWait } from "./settling/settling.ts"
 import { isOver, measure } from "./usage.ts"
 import { type LayerPaths, openCallMounts, type CallMounts } from "./call-mounts.ts"
@@ -167,7 +167,11 @@ export const openLayers = async (options: CallLayersOptions): Promise<OpenLayers
       // Before it stops being mounted: it lies nowhere else.
       const inMemory = await callMounts.memoryHome?.read()
       callMounts.seal()
-      const sealed = await sealLayers(callMounts, own, home, job.home?.keep ?? [])
+      const sealed = await sealLayers(callMounts, own, home, job.home?.keep ?? []).catch((error: unknown) => {
+        // One in memory is kept by whoever is handed it, which nobody is now.
+        if (!(error instanceof LayerRefused) || (inMemory?.changes.effects.length ?? 0) === 0) throw error
+        throw new LayerRefused(error.code, `${error.message}; ${ownState(false)}`)
+      })
       return {
         ...sealed,
         ...(inMemory === undefined ? {} : { home: inMemory.changes, homeAfter: inMemory.after }),

@@ -1,9 +1,10 @@
 /**
  * Layers that nobody writes to any more: read once, then committed, held or thrown away once.
  *
- * Guarantees: the same for layers of sandboxes, whichever backend mounted them, and for those that the host itself wrote.
+ * Guarantees: the same for layers of sandboxes, whichever backend mounted them, and for those that the host itself wrote. A
+ * workspace's layer that cannot be told is refused, and the home that came with it is kept all the same.
  */
-import { type Baseline, readWriteSet } from "../effects/index.ts"
+import { type Baseline, LayerRefused, readWriteSet } from "../effects/index.ts"
 import type { WriteSet } from "../effects/types.ts"
 import type { OpenFolder } from "../folder.ts"
 import type { CommitResult } from "../terms.ts"
@@ -71,13 +72,38 @@ interface LayersPlace {
   dispose(): void
 }
 
+/** The workspace's layer is refused as a whole; the driver's own state settles all the same, and its end is told with it. */
+const refusedWith = async (
+  error: LayerRefused,
+  home: Tracked | undefined,
+  patterns: readonly string[],
+): Promise<never> => {
+  if (home === undefined) throw error
+  const settled = await readLayer(home)
+    .then((writes) =>
+      keptOf(writes, globFilter(patterns)).effects.length === 0
+        ? undefined
+        : settle({ do: "commit", layer: layerOf(home, writes), txRoot: home.txRoot, patterns }),
+    )
+    .catch((fault: unknown) => ({ ok: false, reason: "failed", message: String(fault) }) as const)
+  if (settled === undefined) throw error
+  const why = settled.ok ? "" : `: ${settled.reason === "conflict" ? "another call changed it" : settled.message}`
+  throw new LayerRefused(error.code, `${error.message}; ${ownState(settled.ok)}${why}`)
+}
+
+/** What a refusal says of the driver's own state. */
+export const ownState = (isKept: boolean): string => `the driver's own state was ${isKept ? "" : "not "}kept`
+
 export const sealLayers = async (
   place: LayersPlace,
   workspace: Tracked,
   home?: Tracked,
   patterns: readonly string[] = [],
 ): Promise<SealedLayers> => {
-  const writes = await readLayer(workspace)
+  const writes = await readLayer(workspace).catch((error: unknown) => {
+    if (error instanceof LayerRefused) return refusedWith(error, home, patterns)
+    throw error
+  })
   const homeWrites = home === undefined ? undefined : await readLayer(home)
   const keep = globFilter(patterns)
   const layers: SealedLayers = {
