@@ -98,7 +98,8 @@ const suite = (backend: "namespace" | "docker"): void => {
     await using place = await open(backend)
     const { world, value, tell } = place
     const since = Date.now() - 1000
-    const found = (): string[] => heldOnDisk(value, [world.folder, "/run/caisson", "/run/caisson-users", "/dev/shm"], since)
+    const found = (): string[] =>
+      heldOnDisk(value, [world.folder, "/run/caisson", "/run/caisson-users", "/dev/shm"], since)
     let during: readonly string[] | undefined
     expect(await tell("digest")).toMatchObject({
       ok: true,
