@@ -2,7 +2,7 @@
  * Where in its file a field stands that a diagnostic names.
  *
  * Guarantees: line and column count from 1; where the field itself is missing, it is the nearest above it that is there.
- * Never throws; a text that cannot be read has no places but those that its parser named. Pure.
+ * Never throws; a text that cannot be read has the place that its parser named, and no other. Pure.
  */
 import { linePlace, scanJson } from "../formats/aruntime/json-scan.ts"
 import { writtenFile } from "../formats/format.ts"
@@ -27,7 +27,7 @@ const shortened = (path: string): readonly string[] => {
 const inJson = (text: string): Find => {
   const scanned = scanJson(text)
   return (path) => {
-    if (!scanned.ok) return undefined
+    if (!scanned.ok) return { line: scanned.line, column: scanned.column }
     for (const each of shortened(path)) {
       const offset = scanned.places.get(each)
       if (offset !== undefined) return linePlace(text, offset)

@@ -429,6 +429,16 @@ describe("hostile text", () => {
     expect(errors(load().said)).toContain(rule)
   })
   test.each([
+    ['{"toolId":"abc",\n "toolId":"abd"}', "json-duplicate-key"],
+    ['{"toolId":"abc",\n "x" 1}', "json-syntax"],
+    [`{"toolId":"abc",\n "x": ${"[".repeat(200)}${"]".repeat(200)}}`, "json-too-deep"],
+  ])("JSON that cannot be read is told of at its line and column: %s", (text, rule) => {
+    put("x.tool.json", text)
+    const found = load().said.find((each) => each.rule === rule)
+    expect(found).toMatchObject({ severity: "error", line: 2 })
+    expect(found?.column).toBeGreaterThan(1)
+  })
+  test.each([
     ["a key twice", '{"toolId":"a_b","toolId":"c_d"}', "json-duplicate-key"],
     ["a key twice, once escaped", '{"toolId":"a_b","\\u0074oolId":"c_d"}', "json-duplicate-key"],
     ["a prototype's key", '{"a":{"__proto__":{"x":1}}}', "json-forbidden-key"],
