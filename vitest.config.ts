@@ -3,9 +3,8 @@ import { defineConfig } from "vitest/config"
 
 /** How many times slower than usual this machine may be: an emulated one sets it (scripts/vm). */
 const patience = Math.max(1, Number(process.env["CAISSON_TEST_PATIENCE"]) || 1)
-const shared = { pool: "forks" as const, testTimeout: 60_000 * patience, hookTimeout: 120_000 * patience }
-/** What starts hosts and sandboxes has longer: two files at a time on a busy machine are slow, and not broken. */
-const patient = { ...shared, testTimeout: 180_000 * patience, hookTimeout: 240_000 * patience }
+/** Long enough that a busy machine is slow, and not broken: what starts hosts, commands and sandboxes waits for its turn. */
+const shared = { pool: "forks" as const, testTimeout: 180_000 * patience, hookTimeout: 240_000 * patience }
 
 /** Starts the command dozens of times, which takes long for what it is. */
 const slow = "test/cli/launcher.test.ts"
@@ -60,7 +59,7 @@ export default defineConfig({
       },
       {
         test: {
-          ...patient,
+          ...shared,
           name: "sealed",
           include: sealed,
           exclude: alone,
@@ -71,7 +70,7 @@ export default defineConfig({
       },
       {
         test: {
-          ...patient,
+          ...shared,
           name: "strict",
           include: strict,
           exclude: alone,
@@ -79,7 +78,7 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
-      { test: { ...patient, name: "alone", include: alone, fileParallelism: false, sequence: { groupOrder: 2 } } },
+      { test: { ...shared, name: "alone", include: alone, fileParallelism: false, sequence: { groupOrder: 2 } } },
     ],
   },
 })

@@ -129,7 +129,7 @@ sandbox: { fs: { read: ["~/.tool"], write: ["~/.tool"] }, exec: { allow: false }
 })
 
 test("a driver that was changed back is told as it was accepted, and another program of its own is a change", {
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   const env = { CAISSON_DATA: join(room.folder, "data") }
   const run = (...args: readonly string[]): Promise<Ended> => caisson(args, { env, cwd: room.folder })
@@ -157,7 +157,7 @@ test("a driver that was changed back is told as it was accepted, and another pro
 })
 
 test("what a driver asks for is told beside what was accepted of it, until the change is accepted", {
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   const env = { CAISSON_DATA: join(room.folder, "data") }
   const run = (...args: readonly string[]): Promise<Ended> => caisson(args, { env, cwd: room.folder })
