@@ -120,6 +120,8 @@ const redeem = async (core: HostCore, call: Admitted, wanted: RequestedCall): Pr
 
 export const askBeforehand = async (core: HostCore, call: Admitted, wanted: RequestedCall): Promise<Redeemed> => {
   if (call.signal.aborted) return { is: "not-asked", why: "the call was cancelled" }
+  // What a program asks for in the middle of a call is refused and over: nothing waits for an answer to it.
+  if (call.within !== undefined) return { is: "not-asked", why: "another call's program asked for it" }
   if (core.config.approvals.holdMs === 0) return { is: "not-asked", why: "`approvals.hold_ms` is 0" }
   try {
     return await redeem(core, call, wanted)
