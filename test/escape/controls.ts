@@ -519,7 +519,13 @@ export const controls: readonly Control[] = [
   },
   {
     name: "keeping only declared state of the home",
-    edits: [layers("sealed-layers.ts", "txRoot: home.txRoot, patterns }", "txRoot: home.txRoot }")],
+    edits: [
+      layers(
+        "sealed-layers.ts",
+        "layerOf(home, homeWrites), txRoot: home.txRoot, patterns }",
+        "layerOf(home, homeWrites), txRoot: home.txRoot }",
+      ),
+    ],
     reddens: ["rc files beside declared driver state"],
   },
   {
