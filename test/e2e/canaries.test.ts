@@ -156,6 +156,7 @@ it("secrets of every kind are found nowhere but in the one sandbox that is given
   const canaries = newCanaries()
   const values = Object.fromEntries(canaries.map(({ way, value }) => [way, value]))
   const hunt = huntFor(canaries)
+  const hosts: ReturnType<typeof spawn>[] = []
   try {
     const [data, work, crashed, own, roots, config] = [
       "data",
@@ -183,6 +184,7 @@ logins:
       ["-c", 'ulimit -c unlimited && exec "$@"', "sh", process.execPath, join(import.meta.dirname, "canary-host.ts")],
       { cwd: crashed, env: { ...process.env, NODE_EXTRA_CA_CERTS: roots }, stdio: ["pipe", "pipe", "pipe"] },
     )
+    hosts.push(child)
     let said = ""
     child.stderr.setEncoding("utf8").on("data", (text: string) => (said += text))
     const inProcesses = new Map<string, { way: string; inside: boolean }>()
