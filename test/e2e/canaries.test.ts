@@ -233,6 +233,8 @@ logins:
     expect(readdirSync(join(data, "homes")).filter((name) => name.endsWith(".sealed"))).not.toEqual([])
     expect(foundIn(every, own, []).length).toBeGreaterThan(0)
   } finally {
+    // Also where something was found: it does not outlive its test.
+    for (const host of hosts) host.kill("SIGKILL")
     removeFolder(folder)
   }
 })
