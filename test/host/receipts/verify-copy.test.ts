@@ -1,16 +1,6 @@
 /** The evidence taken along: verified by the command and by openssl, from files that nobody may write. */
 import { execFile } from "node:child_process"
-import {
-  chmodSync,
-  cpSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs"
+import { chmodSync, cpSync, mkdtempSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
@@ -20,6 +10,7 @@ import { openAuditLog } from "../../../src/host/receipts/log.ts"
 import { readReceipts } from "../../../src/host/receipts/verify.ts"
 import { caisson, launcher } from "../../cli/run-caisson.ts"
 import { asUser } from "../../support/other-user.ts"
+import { removeFolder } from "../../support/remove-folder.ts"
 
 const documented = (): string => {
   const text = readFileSync(join(import.meta.dirname, "../../../docs/receipts.md"), "utf8")
@@ -50,9 +41,9 @@ describe("a copy of the evidence", () => {
         metadata: { call },
       })
   })
-  afterAll(() => rmSync(room, { recursive: true, force: true }))
+  afterAll(() => removeFolder(room))
   beforeEach(() => {
-    rmSync(copy, { recursive: true, force: true })
+    removeFolder(copy)
     cpSync(join(data, "audit"), join(copy, "audit"), { recursive: true })
     allow(copy, 0o444, 0o555)
   })
