@@ -144,7 +144,13 @@ export const questionLines = (question: ApprovalQuestion, paint: Colors): string
   ),
 ]
 
-/** A held call: whose it is, until when, and every change, in the order given. */
+const jsonLines = (name: string, value: unknown): string[] => [
+  `${name}:`,
+  ...JSON.stringify(value ?? {}, undefined, 2)
+    .split("\n")
+    .map((line) => `  ${inline(line)}`),
+]
+
 /** A call that was not run: what a person says yes to. */
 const requestLines = ({ about, message, input, context }: HeldApprovalDetail): string[] =>
   about === "call"
@@ -154,13 +160,8 @@ const requestLines = ({ about, message, input, context }: HeldApprovalDetail): s
         ...(Object.keys(context ?? {}).length > 0 ? jsonLines("context", context) : []),
       ]
     : []
-const jsonLines = (name: string, value: unknown): string[] => [
-  `${name}:`,
-  ...JSON.stringify(value ?? {}, undefined, 2)
-    .split("\n")
-    .map((line) => `  ${inline(line)}`),
-]
 
+/** A call that waits: whose it is, until when, and what is asked about, every change in the order given. */
 export const heldLines = (
   held: HeldApprovalDetail,
   manifests: readonly string[] | undefined,

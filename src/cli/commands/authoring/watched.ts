@@ -47,9 +47,7 @@ const evidenceOf = async (host: Host, call: string): Promise<Evidence> => {
   }
   return {
     ...defined(counted),
-    reached: facts
-      .flatMap((each) => rowsOf(each["reached"]))
-      .flatMap(({ target }) => (typeof target === "string" ? [target] : [])),
+    reached: rows.flatMap(({ target }) => (typeof target === "string" ? [target] : [])),
     wallMs: Math.max(0, ...durations),
   }
 }
