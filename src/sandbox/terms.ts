@@ -131,6 +131,8 @@ export interface Waits {
   readonly env: Readonly<Record<string, string>>
   /** read-only texts that it needs before its call: path inside → text */
   readonly files: Readonly<Record<string, string>>
+  /** of what it imports: another one is of no use to a call that finds this one */
+  readonly edition: string
   /** the same for each of its calls */
   readonly limits: Pick<Limits, "cpuMs" | "diskBytes">
 }

@@ -216,6 +216,30 @@ test.each(["node", "python"] as const)(
   },
 )
 
+/** Modules that keep their interpreter from finding that anything is another one by now. */
+const blinding: Record<Language, readonly [first: string, second: string]> = {
+  node: [
+    `Array.prototype.some = () => false\nexport const tool = () => ({ word: "old" })`,
+    `export const tool = () => ({ word: "new" })`,
+  ],
+  python: [
+    `import builtins\nbuiltins.any = lambda each: False\ndef tool(input): return {"word": "old"}`,
+    `def tool(input): return {"word": "new"}`,
+  ],
+}
+test.each(["node", "python"] as const)(
+  "a module of %s that was replaced is run by no call, whatever it does to the interpreter that waits with it",
+  async (language) => {
+    const [first, second] = blinding[language]
+    await open(language, first)
+    expect(await value()).toEqual({ word: "old" })
+    await oneWaits(language)
+    await until(() => begun(language).some(isAtRest), "one has imported it")
+    writeFileSync(join(folder, "manifests", languages[language].file), second)
+    expect(await value()).toEqual({ word: "new" })
+  },
+)
+
 /** Modules whose import looks at what only a call has: each begins anew in its call. */
 const looks: readonly (readonly [what: string, language: Language, text: string])[] = [
   [

@@ -187,7 +187,10 @@ export interface ConversationCommand {
   /** path inside → content */
   readonly files: Readonly<Record<string, Uint8Array>>
   /** the program may be started before there is a call, by these words and files; absent: it is started with its call */
-  readonly waits?: Pick<Waits, "argv" | "files">
+  readonly waits?: Pick<Waits, "argv" | "files"> & {
+    /** folders of this machine that hold what it imports then */
+    readonly imports: readonly string[]
+  }
   /**
    * The host's side. What it answers is the call's outcome, unless the run ends by a limit, a violation or a cancel; then
    * the program is ended. A program that is gone ends its streams, and this must then answer too.

@@ -60,7 +60,7 @@ describe("which sandboxes are kept ready", () => {
   const spoilt = new Set<unknown>()
   const asked: boolean[] = []
   let failsBegun = false
-  const waits = { argv: ["/usr/bin/node"], env: {}, files: {}, limits: { diskBytes: 1 } }
+  const waits = { argv: ["/usr/bin/node"], env: {}, files: {}, edition: "1", limits: { diskBytes: 1 } }
   const own = { ...shape, waits }
   const filled = async (): Promise<void> => {
     ready.refill()

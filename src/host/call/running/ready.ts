@@ -16,6 +16,7 @@ import { operationKey } from "../../invoke/operation-key.ts"
 import type { HostCore, ServedEgress } from "../core.ts"
 import { handedOver, openHome } from "../sealing/home.ts"
 import { notEnforced } from "../sealing/not-enforced.ts"
+import { foldersPrint } from "./folders-print.ts"
 import { revealed } from "../sealing/secrets.ts"
 import type { Sealed, Step } from "../steps.ts"
 import { ownTokens } from "./own-tokens.ts"
@@ -45,21 +46,26 @@ const isObserved = ({ config }: HostCore, { observe }: Sealed): boolean =>
 const trusting = trustEnvironment(inside.authority)
 /**
  * Before there is a call a program has the variables that every call has, and those that say where authorities are trusted:
- * interpreters read them when they start. One that is observed is started under its listener's eyes.
+ * interpreters read them when they start. One that is observed is started under its listener's eyes. What it imported is
+ * what lies there when its call comes: it is not the one to ask, having run that by then.
  */
-const waitsOf = (
+const waitsOf = async (
   core: HostCore,
   sealed: Sealed,
   command: Exclude<KindCommand, HostedCommand>,
-): Pick<SandboxShape, "waits"> => {
+): Promise<Pick<SandboxShape, "waits">> => {
   if (command.run !== "conversation" || command.waits === undefined || isObserved(core, sealed)) return {}
+  const { imports, ...program } = command.waits
+  const edition = await foldersPrint(core.data, imports)
+  if (edition === undefined) return {}
   const { env, limits } = sealed.profile
   const { cpuMs, diskBytes } = limits
   const trusted = Object.entries(sealed.sealedSecrets.env).filter(([name]) => Object.hasOwn(trusting, name))
   const trusts = Object.fromEntries(trusted.map(([name]) => [name, inside.authority]))
   return {
     waits: {
-      ...command.waits,
+      ...program,
+      edition,
       env: { ...env, ...trusts },
       limits: { diskBytes, ...(cpuMs === undefined ? {} : { cpuMs }) },
     },
@@ -80,7 +86,7 @@ export const makeReady = async (
   const home = await openHome(core.homes, profile, sealed.sealedSecrets.files)
   if (!home.ok) return home
   const backend = await core.backend()
-  const prepared = await backend.prepare({ ...shapeOf(profile), ...waitsOf(core, sealed, command) }, signal)
+  const prepared = await backend.prepare({ ...shapeOf(profile), ...(await waitsOf(core, sealed, command)) }, signal)
   if (!prepared.ok) return signal.aborted ? cancelled : notEnforced(prepared)
   scope.use(prepared)
   let network: Ready["network"]
