@@ -24,6 +24,7 @@ case "$2" in
   hold) cat $at/key > $at/copy; echo here; exec sleep 600 ;;
   keep) echo kept > $at/state; rm -f $at/key; echo mine > $at/key ;;
   state) cat $at/state ;;
+  nest) echo kept > $at/state; rm -f $at/key; mkdir $at/key; echo planted > $at/key/more; chmod 0 $at/key ;;
   plant) rm -rf $at; ln -s /workspace $at ;;
 esac
 `
@@ -40,7 +41,7 @@ auth: { ref: ./SECRETS.md, state: { paths: [], env: [FILED_KEY] } }
 sandbox:
   network: { egress: [], ingress: [] }
   fs: { read: [], write: [${writes}], deny: [] }
-  exec: { allow: true, spawn: [sha256sum, stat, cat, rm, ln, sleep] }
+  exec: { allow: true, spawn: [sha256sum, stat, cat, rm, ln, sleep, mkdir, chmod] }
   env: { pass: [FILED_KEY], set: {} }
 output: { default_format: text }
 implements: [{ tool: fixture.tell, version: ^1.0.0, metadata: { cli: { argv: [--, "\${input.how}"], output_format: text } } }]
@@ -141,6 +142,14 @@ const suite = (backend: "namespace" | "docker"): void => {
     })
     await world.host.secrets.remove("filed-key", { user: "alice" })
     expect(await tell("state")).toMatchObject({ ok: false, error: { code: "auth_required" } })
+  })
+
+  it("leaves the rest of the home as it can be opened again, where a program made a folder of it", async () => {
+    await using place = await open(backend)
+    const { value, tell } = place
+    expect(await tell("nest")).toMatchObject({ ok: true })
+    expect(await tell("state")).toMatchObject({ ok: true, value: "kept\n" })
+    expect(await tell("digest")).toMatchObject({ value: expect.stringContaining(digestOf(value)) as string })
   })
 
   it("goes where it is to go and nowhere else, also where a program left a link in the way", async () => {

@@ -11,7 +11,7 @@ import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { homesFolder } from "../../data-folder/paths.ts"
 import type { CommitResult, HomeAfter, HomeContent } from "../../sandbox/backend.ts"
-import { mergeHomes, withKept } from "../../sandbox/layers/home/content.ts"
+import { isWhole, mergeHomes, withKept } from "../../sandbox/layers/home/content.ts"
 import { readHome } from "../../sandbox/layers/home/read.ts"
 import { globFilter } from "../../sandbox/layers/view/view.ts"
 import { fixedPart, wipeHome } from "../data/wipe-home.ts"
@@ -28,8 +28,8 @@ export type HomeKept =
 /** As it was when it was opened, and the way to keep what became of it. */
 export interface OpenedHome {
   readonly content: HomeContent
-  /** paths of it that are there for this run alone: what becomes of them is nobody's to know */
-  readonly given?: ReadonlySet<string>
+  /** Is it there for this run alone, or in the place of what is? What becomes of that is nobody's to know. */
+  isGiven?(path: string): boolean
   /** nobody kept or wiped it since */
   isCurrent(): boolean
   keep(after: HomeAfter): Promise<HomeKept>
@@ -105,6 +105,8 @@ export const openSealedHomes = ({
       if (!merged.ok) return { ok: false, reason: "conflict", paths: merged.paths }
       content = merged.content
     }
+    // It could be opened by nobody again.
+    if (!isWhole(content)) return notKept("what it would keep lies in folders that are not there")
     const written = await store.write(at, content, generation)
     return written.ok ? { ok: true } : notKept(written.message)
   }

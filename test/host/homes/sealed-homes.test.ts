@@ -53,6 +53,12 @@ describe("a home that is kept", () => {
     expect(await texts()).toEqual({ "a/mine": "3", other: "2" })
     expect(await narrow.keep({ ok: true, content: [] })).toMatchObject({ ok: false, reason: "conflict" })
   })
+  it("is never made into what nobody could open again", async () => {
+    await keep(file("a", "1"))
+    const narrow = await opened(["a/mine"])
+    expect(await narrow.keep({ ok: true, content: [folder("a"), file("a/mine", "2")] })).toMatchObject({ ok: false })
+    expect(await texts()).toEqual({ a: "1" })
+  })
   it("has what each of two calls changed, and refuses the later of the same path", async () => {
     await keep(file("base", "0"), file("gone", "0"))
     const [one, two, three] = [await opened(), await opened(), await opened()]

@@ -18,7 +18,7 @@ const unfit = (ending: Ended["ending"]): string | undefined => {
 
 /** `opened`: the home that was handed to it, where that is kept encrypted; else its sandbox keeps it. */
 export const keepHome = async (exited: Ended, opened?: OpenedHome): Promise<readonly HomeOutcome[]> => {
-  const effects = (exited.home?.effects ?? []).filter(({ path }) => opened?.given?.has(path) !== true)
+  const effects = (exited.home?.effects ?? []).filter(({ path }) => opened?.isGiven?.(path) !== true)
   if (effects.length === 0) return []
   const message = unfit(exited.ending)
   if (message !== undefined) return [{ effects, result: { ok: false, reason: "failed", message } }]

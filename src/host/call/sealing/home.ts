@@ -66,12 +66,14 @@ const withFiles = (content: HomeContent, files: SealedSecrets["files"]): HomeCon
 /** The same home with those files in it, for one run. */
 const withSecrets = (opened: OpenedHome, files: SealedSecrets["files"]): OpenedHome => {
   const given = new Set(Object.keys(files).map((path) => displayName(fromBuffer(Buffer.from(path)))))
+  // A program may have made a folder of it.
+  const isGiven = (path: string): boolean => [path, ...parentsOf(path)].some((each) => given.has(each))
   return {
     content: withFiles(opened.content, files),
-    given,
+    isGiven,
     isCurrent: () => opened.isCurrent(),
     keep: (after) =>
-      opened.keep(after.ok ? { ok: true, content: after.content.filter(({ path }) => !given.has(path)) } : after),
+      opened.keep(after.ok ? { ok: true, content: after.content.filter(({ path }) => !isGiven(path)) } : after),
   }
 }
 
