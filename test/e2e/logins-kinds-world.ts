@@ -20,6 +20,8 @@ interface Desk extends AsyncDisposable {
   readonly given: { readonly tokens: string[]; readonly assertions: string[]; readonly claims: string[] }
   /** bodies of requests for a person's approval */
   readonly claims: string[]
+  /** what requests for data came with, whether it was taken or not */
+  readonly shown: string[]
   /** each exchange brings another assertion, and the one before is not taken any more */
   rotates: boolean
   /** the access tokens of now are not taken any more */
@@ -43,6 +45,7 @@ export const openDesk = async (): Promise<Desk> => {
   const asked: string[] = []
   const given = { tokens: [] as string[], assertions: [] as string[], claims: [] as string[] }
   const claims: string[] = []
+  const shown: string[] = []
   let assertion = ""
   let polls = 0
   const give = (): object => {
@@ -140,6 +143,7 @@ export const openDesk = async (): Promise<Desk> => {
     asked,
     given,
     claims,
+    shown,
     rotates: false,
     publishes: "oauth",
     token: () => {
@@ -164,6 +168,7 @@ export const openDesk = async (): Promise<Desk> => {
       const token = (request.headers.authorization ?? "").replace(/^Bearer /, "")
       const [status, body, headers = {}] = answer(path, token, Buffer.concat(parts).toString())
       asked.push(`${path} ${status}`)
+      if (token !== "") shown.push(token)
       const isText = typeof body === "string"
       const type = isText ? {} : { "content-type": "application/json" }
       response.writeHead(status, { ...type, ...headers }).end(isText ? body : JSON.stringify(body))

@@ -125,3 +125,17 @@ it("a logout ends it at the service, and nothing of it is left", async () => {
   expect(await kept()).toEqual([])
   expect(await world.read("kinds-http")).toMatchObject({ ok: false, error: { code: "auth_required" } })
 })
+
+it("another login in another process is the one that calls are made with from then on", async () => {
+  const { desk } = world
+  await world.login("kinds-http")
+  await using other = await another()
+  expect(await readBy(other)).toMatchObject({ ok: true })
+  const before = [...desk.given.tokens]
+  expect(await world.host.logout("kinds-http", { caller, workspace: world.workspace })).toMatchObject({ ok: true })
+  expect(await world.login("kinds-http")).toMatchObject({ ok: true })
+  desk.shown.length = 0
+  expect(await readBy(other)).toMatchObject({ ok: true })
+  expect(desk.shown).not.toHaveLength(0)
+  for (const token of before) expect(desk.shown, "of the login before").not.toContain(token)
+})

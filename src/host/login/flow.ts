@@ -9,6 +9,7 @@
 import type { Dialled, HostedDial } from "../../egress-proxy/serve/hosted.ts"
 import type { LoginProgress, Person } from "../person.ts"
 import type { RegisteredDriver } from "../registry/types.ts"
+import type { MadeOf } from "../secrets/in-memory.ts"
 import type { Secret } from "../secrets/secret.ts"
 import type { VaultAnswer } from "../secrets/vault.ts"
 import type { LoginKey } from "../store/store.ts"
@@ -20,8 +21,8 @@ import type { OwnLogin, RanOwnLogin } from "./run-own.ts"
 interface KeptSecrets {
   get(slug: string): Promise<VaultAnswer<Secret | undefined>>
   set(slug: string, value: Secret): Promise<VaultAnswer<undefined>>
-  /** in this process' memory alone, for what may not be kept */
-  hold(slug: string, value: Secret): void
+  /** in this process' memory alone, for what may not be kept, and for as long as what it was made of is kept */
+  hold(slug: string, value: Secret, madeOf: MadeOf): void
   delete(slug: string): Promise<VaultAnswer<boolean>>
 }
 

@@ -137,7 +137,7 @@ export const openDesk = (
     kept: {
       get: (slug) => vault.get(slug, scope),
       set: (slug, value) => vault.set(slug, scope, value),
-      hold: (slug, value) => vault.hold(slug, scope, value),
+      hold: (slug, value, madeOf) => vault.hold(slug, scope, value, madeOf),
       delete: (slug) => vault.delete(slug, scope),
     },
     async [Symbol.asyncDispose]() {

@@ -32,7 +32,7 @@ export const canRefresh = async (parts: LoginParts, owner: LoginOwner): Promise<
 /** What its refreshes make is held in memory, and this process has none of it. */
 export const lacksInMemory = async (parts: LoginParts, owner: LoginOwner): Promise<boolean> => {
   const slug = (await refreshFlow(parts, owner))?.inMemory
-  return slug !== undefined && !parts.vault.holds(slug, keptScope(parts.ledger, owner))
+  return slug !== undefined && !(await parts.vault.holds(slug, keptScope(parts.ledger, owner)))
 }
 
 const runFlow = async (flow: RefreshFlow, desk: OwnDesk): Promise<RefreshEnd> => {

@@ -115,18 +115,19 @@ const approved = async (
   }
 }
 
-/** Durable, where there is a newer one; then the token, in memory. */
+/** Durable, where there is a newer one than it was `given`; then the token, in memory. */
 const take = async (
   desk: LoginDesk,
   slug: string,
   got: oauth.TokenEndpointResponse,
-  isFirst: boolean,
+  given?: Secret,
 ): Promise<RefreshEnd> => {
-  const assertion = word(got["identity_assertion"])
-  if (assertion === undefined && isFirst)
+  const newer = word(got["identity_assertion"])
+  const assertion = newer === undefined ? given : new Secret(newer)
+  if (assertion === undefined)
     return broken("the service gave a token and no assertion, by which another one could be made")
-  if (assertion !== undefined) {
-    const kept = await desk.kept.set(withAll(slug), new Secret(assertion))
+  if (assertion !== given) {
+    const kept = await desk.kept.set(withAll(slug), assertion)
     if (!kept.ok)
       return {
         ok: false,
@@ -135,7 +136,7 @@ const take = async (
         ...(kept.hint === undefined ? {} : { fix: `${kept.hint}, then log in again` }),
       }
   }
-  desk.kept.hold(slug, new Secret(got.access_token))
+  desk.kept.hold(slug, new Secret(got.access_token), { slug: withAll(slug), value: assertion })
   const nowMs = Date.now()
   return { ok: true, ...timesOf(tokensOf(got, undefined, nowMs), nowMs) }
 }
@@ -150,7 +151,7 @@ export const logIn = async (desk: LoginDesk, settings: OAuthSettings, slug: stri
   if (isFailed(claim)) return claim
   person.open({ url: claim.page, code: claim.code, from: "host" })
   desk.tell({ at: "waiting", for: "person" })
-  return await take(desk, slug, await approved(provider, claim, desk.signal), true)
+  return await take(desk, slug, await approved(provider, claim, desk.signal))
 }
 
 export const refresh = async (desk: LoginDesk, settings: OAuthSettings, slug: string): Promise<RefreshEnd> => {
@@ -160,7 +161,7 @@ export const refresh = async (desk: LoginDesk, settings: OAuthSettings, slug: st
   const provider = await openProvider(settings, desk, undefined)
   if (isFailed(provider)) return provider
   const given = { assertion: found.value.reveal(), client_id: provider.client.client_id }
-  return await take(desk, slug, await granted(provider, ASSERTION, given), false)
+  return await take(desk, slug, await granted(provider, ASSERTION, given), found.value)
 }
 
 export const revoke = async (desk: LoginDesk, settings: OAuthSettings, slug: string): Promise<RefreshEnd> => {
