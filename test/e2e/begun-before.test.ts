@@ -316,6 +316,28 @@ test.each(looks)(
   },
 )
 
+test("who keeps the door says no more there than a few words: nobody goes on reading", async () => {
+  await open(
+    "python",
+    `
+import os, select
+door = os.dup(11) if os.path.exists("/proc/self/fd/11") else -1
+def tool(input):
+    if door < 0: return {"said": 0, "kept": False}
+    os.set_blocking(door, False)
+    said, asked = 0, select.poll()
+    asked.register(door, select.POLLOUT)
+    while said < 1 << 26 and asked.poll(5000): said += os.write(door, b"x" * 65536)
+    return {"said": said, "kept": True}`,
+  )
+  expect(await value()).toEqual({ said: 0, kept: false })
+  await oneWaits("python")
+  await until(() => begun("python").some(isAtRest), "one has imported it")
+  const { said, kept } = await value()
+  expect(kept).toBe(true)
+  expect(said).toBeLessThan(1 << 22)
+})
+
 test("a connection that an import tries is no one's before there is a call", async () => {
   await open(
     "node",

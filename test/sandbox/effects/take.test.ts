@@ -9,6 +9,7 @@ import {
   openSync,
   readFileSync,
   rmSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
 } from "node:fs"
@@ -93,6 +94,18 @@ test.skipIf(!root)("a file with an attribute that a commit does not carry is lef
 test("a file with a flag that its owner gave it is left", () => {
   execFileSync("chattr", ["+d", from])
   isLeft()
+})
+
+test("a file that holds more of the disk than its content needs is left: its copy would not", () => {
+  execFileSync("fallocate", ["--keep-size", "--length", "4MiB", from])
+  isLeft()
+})
+
+test("a file with holes is taken with them", () => {
+  truncateSync(from, 4 << 20)
+  const { how, was } = take()
+  expect(how).toBe("taken")
+  expect(lstatSync(taken(), { bigint: true }).blocks).toBe(was.blocks)
 })
 
 test("a file of another file system is left, and so would be all that lies there", () => {

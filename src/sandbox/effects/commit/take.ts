@@ -2,8 +2,8 @@
  * A layer's file itself, moved to where its copy would be made.
  *
  * Guarantees: taken is only what a copy could not be told from by anybody who looks: one name, plain permission bits, no
- * attribute but those that a commit carries, no flag but those that the file system gives by itself. Anything else is
- * left where it is, to be copied, as is all of a layer on another file system.
+ * attribute but those that a commit carries, no flag but those that the file system gives by itself, no more of the disk
+ * than its content needs. Anything else is left where it is, to be copied, as is all of a layer on another file system.
  * Assumes: the layer's writers are dead and nothing is mounted of it, and it goes when the commit is over, however that
  * ends.
  */
@@ -19,6 +19,13 @@ import type { Place } from "./moves.ts"
 const FS_IOC_GETFLAGS = 0x80086601
 /** Its blocks are told in extents; its content lies in its record. */
 const GIVEN = 0x80000 | 0x10000000
+
+/** Room that was set aside behind its end: nobody sees it, and it stays taken. A few blocks tell where the others are. */
+const holdsMore = ({ size, blocks, blksize }: BigIntStats): boolean => {
+  const block = blksize > 0n ? blksize : 4096n
+  const needed = (size + block - 1n) / block
+  return blocks * 512n > (needed + needed / 64n + 1n) * block
+}
 
 const hasOwnFlags = (fd: number): boolean => {
   const flags = Buffer.alloc(8)
@@ -45,7 +52,7 @@ export const takeFile = (
   to: Place,
   { prefix, finish }: { readonly prefix: XattrPrefix; readonly finish: (fd: number) => void },
 ): "taken" | "left" | "elsewhere" => {
-  if (stats.nlink !== 1n || (stats.mode & 0o7000n) !== 0n) return "left"
+  if (stats.nlink !== 1n || (stats.mode & 0o7000n) !== 0n || holdsMore(stats)) return "left"
   const origin = `${prefix}.overlay.origin`
   const names = llistxattr(native(from))
   if (names.some((name) => name !== origin && !isCarried(name))) return "left"

@@ -122,6 +122,8 @@ const readDoor = ({ door }: ParkedProcess) => {
   door.setEncoding("utf8")
   door.on("data", (text: string) => {
     said = (said + text).slice(0, LAST_WORDS)
+    // A program that waits may keep the door: nobody else waits while it is heard out.
+    if (said.length === LAST_WORDS) door.pause()
     if (said.startsWith("R\n")) ready.resolve()
     if (WAITS.test(said)) waits.resolve()
     const told = LISTENER.exec(said)?.[1]
