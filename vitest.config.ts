@@ -21,6 +21,7 @@ const alone = [
   "test/e2e/held-full-disk.test.ts",
   "test/e2e/host-full-disk.test.ts",
   "test/e2e/mcp-conformance.test.ts",
+  "test/e2e/mcp-server-conformance.test.ts",
   "test/sandbox/docker/container/pool.test.ts",
   "test/sandbox/namespace/users.test.ts",
 ]
