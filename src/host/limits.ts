@@ -101,7 +101,8 @@ export const hostLimits = Object.freeze({
     3600 * 1000,
     "a service that asked to be left alone for longer is asked again",
   ),
-  questions: limit("the questions of tools to people", 1000, "further ones are not asked: overloaded"),
+  questions: limit("the questions of tools to people", 1000, "of a tenant, further ones are not asked: overloaded"),
+  questionsOfOne: limit("the questions of tools to people", 100, "of one caller's that nobody answered yet: the same"),
   questionMs: limit(
     "a question of a tool to a person",
     24 * 3600 * 1000,
@@ -256,6 +257,8 @@ export const hostLimits = Object.freeze({
   clientBytes: limit("the proxy's sockets", MiB / 4, "what a client sent ahead; the kernel takes no more from it"),
   closeMs: limit("host.close", 10_000, "calls still running are cancelled"),
 }) satisfies Record<string, HostLimit>
+
+export const questionBounds = { count: hostLimits.questions.value, ofOne: hostLimits.questionsOfOne.value }
 
 /** What the vault holds. */
 export const vaultLimits = Object.freeze({

@@ -2,9 +2,10 @@
  * The table of questions that tools put to people, each with a form, until a person answers or its time is over.
  *
  * Guarantees: the same question of the same user is asked once while it is open, whatever asks again; it is answered once,
- * and its answer is taken once. What is over is forgotten. So many at once are open, of one tenant.
+ * and its answer is taken once. What is over is forgotten. So many at once are there, of one tenant, and fewer of one caller
+ * that nobody has answered, so that nobody's leave no room for those of others.
  */
-import type { AskedQuestion, NewQuestion } from "./store.ts"
+import type { AskedQuestion, NewQuestion, QuestionBounds } from "./store.ts"
 import { allRows, change, oneRow, type Row, type Verb } from "./verb.ts"
 
 export const askedTable = `CREATE TABLE asked (
@@ -39,7 +40,7 @@ const questionOf = (row: Row): AskedQuestion => ({
 })
 
 /** Undefined: too many are open. */
-export function* ask(question: NewQuestion, most: number): Verb<AskedQuestion | undefined> {
+export function* ask(question: NewQuestion, { count, ofOne }: QuestionBounds): Verb<AskedQuestion | undefined> {
   const { tenant, id, asker, actor, tool, digest, text, askedMs, expiresMs } = question
   yield* change("DELETE FROM asked WHERE expires_ms < ?", askedMs)
   const open = yield* oneRow(
@@ -48,7 +49,10 @@ export function* ask(question: NewQuestion, most: number): Verb<AskedQuestion | 
   )
   if (open !== undefined) return questionOf(open)
   const counted = yield* oneRow("SELECT COUNT(*) AS n FROM asked WHERE tenant = ?", tenant)
-  if (Number(counted?.["n"] ?? 0) >= most) return undefined
+  if (Number(counted?.["n"] ?? 0) >= count) return undefined
+  const unanswered = "SELECT COUNT(*) AS n FROM asked WHERE tenant = ? AND actor = ? AND answer IS NULL"
+  const own = yield* oneRow(unanswered, tenant, actor)
+  if (Number(own?.["n"] ?? 0) >= ofOne) return undefined
   yield* change(
     `INSERT INTO asked (tenant, id, asker, actor, tool, digest, text, asked_ms, expires_ms)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,

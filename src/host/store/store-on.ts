@@ -49,7 +49,7 @@ export const storeOn = (engine: Engine, most: number): Store => {
     turn: (turn) =>
       turn.rate === undefined ? engine.read(() => lookAtPace(turn)) : engine.write(() => takeTurn(turn)),
     pause: (pause) => engine.write(() => pausePace(pause)),
-    ask: (question, open) => engine.write(() => ask(question, open)),
+    ask: (question, bounds) => engine.write(() => ask(question, bounds)),
     asked: (tenant, atMs) => engine.read(() => askedOf(tenant, atMs)),
     answerAsked: (tenant, id, answer, by, atMs) => engine.write(() => answerAsked(tenant, id, answer, by, atMs)),
     takeAnswer: (tenant, id) => engine.write(() => takeAnswer(tenant, id)),

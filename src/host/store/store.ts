@@ -308,6 +308,11 @@ export type SpendResult =
   | { readonly ok: true }
   | { readonly ok: false; readonly index: number; readonly used: { readonly calls: number; readonly units: number } }
 
+/** How many may be there: of a tenant, and of one caller's those that nobody has answered. */
+export interface QuestionBounds {
+  readonly count: number
+  readonly ofOne: number
+}
 /** What a tool asks a person. */
 export interface NewQuestion {
   readonly tenant: string
@@ -357,7 +362,7 @@ export interface Store extends AsyncDisposable {
   /** The next turn, reserved where it is given. */
   turn(turn: PaceTurn): Promise<PaceWait>
   /** The question that is open, this one or the same asked before; undefined: too many are. */
-  ask(question: NewQuestion, most: number): Promise<AskedQuestion | undefined>
+  ask(question: NewQuestion, bounds: QuestionBounds): Promise<AskedQuestion | undefined>
   /** those that are open */
   asked(tenant: string, atMs: number): Promise<readonly AskedQuestion[]>
   /** False: it is not open any more. */

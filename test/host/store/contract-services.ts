@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest"
 import { hostLimits } from "../../../src/host/limits.ts"
 import type { Instant } from "../../../src/host/store/instant.ts"
-import type { LoginFacts, LoginKey, NewOffer, Store } from "../../../src/host/store/store.ts"
+import type { LoginFacts, LoginKey, NewOffer, NewQuestion, Store } from "../../../src/host/store/store.ts"
 import type { Opened } from "./contract-calls.ts"
 import { began, later } from "./instants.ts"
 
@@ -164,5 +164,48 @@ export const pacesContract = (opened: () => Opened): unknown =>
       const again = { ...later(10_000), boot: "boot-b", upMs: 5 }
       expect(await ask(one, again)).toMatchObject({ given: false, waitMs: 20_000 })
       expect(await ask(one, { ...again, wallMs: 0 })).toMatchObject({ given: true })
+    })
+  })
+
+const question = (id: string, more: Partial<NewQuestion> = {}): NewQuestion => ({
+  tenant: "local",
+  id,
+  asker: "alice",
+  actor: "alice",
+  tool: "notes.write@1",
+  digest: id,
+  text: "{}",
+  askedMs: 1,
+  expiresMs: 60_000,
+  ...more,
+})
+export const questionsContract = (opened: () => Opened): unknown =>
+  describe("of questions to people", () => {
+    const bounds = { count: 6, ofOne: 3 }
+    const askMany = async (store: Store, actor: string, ids: readonly string[], tenant = "local") => {
+      const asked: boolean[] = []
+      for (const id of ids)
+        asked.push((await store.ask(question(`${actor}-${id}`, { actor, tenant }), bounds)) !== undefined)
+      return asked
+    }
+
+    it("leave room for those of others, however many one caller asks", async () => {
+      const { store, other } = opened()
+      expect(await askMany(store, "mallory", ["1", "2", "3", "4", "5", "6", "7"])).toEqual([
+        ...[true, true, true],
+        ...[false, false, false, false],
+      ])
+      // The same again is the one that is open.
+      expect(await askMany(other, "mallory", ["1"])).toEqual([true])
+      expect(await askMany(other, "alice", ["1", "2", "3", "4"])).toEqual([true, true, true, false])
+      expect(await askMany(other, "bob", ["1"])).toEqual([false])
+      expect(await askMany(other, "bob", ["1"], "globex")).toEqual([true])
+    })
+
+    it("leave room for another one once a person answered", async () => {
+      const { store } = opened()
+      expect(await askMany(store, "mallory", ["1", "2", "3", "4"])).toEqual([true, true, true, false])
+      expect(await store.answerAsked("local", "mallory-1", "no", "ana", 2)).toBe(true)
+      expect(await askMany(store, "mallory", ["4", "5"])).toEqual([true, false])
     })
   })

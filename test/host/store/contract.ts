@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type NewGrant, type NewHeldCall, singleHost, type Store } from "../../../src/host/store/store.ts"
 import { callsContract, keyed, tokensContract } from "./contract-calls.ts"
-import { loginsContract, offersContract, pacesContract } from "./contract-services.ts"
+import { loginsContract, offersContract, pacesContract, questionsContract } from "./contract-services.ts"
 import { spendingContract } from "./contract-spending.ts"
 import { began, later } from "./instants.ts"
 
@@ -269,6 +269,6 @@ export const storeContract = (name: string, start: () => Promise<Engine>): unkno
       }
     })
 
-    for (const part of [callsContract, tokensContract, offersContract, loginsContract, pacesContract, spendingContract])
-      part(() => ({ store, other }))
+    const services = [offersContract, loginsContract, pacesContract, questionsContract, spendingContract]
+    for (const part of [callsContract, tokensContract, ...services]) part(() => ({ store, other }))
   })

@@ -11,7 +11,7 @@ import { releasedBy, type UsedGrant } from "../../access/decide.ts"
 import { accessPolicyOf } from "../../access/policy.ts"
 import type { HostCore } from "../core.ts"
 import type { Admitted } from "../steps.ts"
-import { hostLimits } from "../../limits.ts"
+import { hostLimits, questionBounds } from "../../limits.ts"
 import { now } from "../../store/instant.ts"
 import { type AskedQuestion, type GrantRecord, type Store, StoreUnavailable } from "../../store/store.ts"
 import { answerOf, isYesTo, type RequestedCall, requestOf, textOf } from "./request.ts"
@@ -108,7 +108,7 @@ const redeem = async (core: HostCore, call: Admitted, wanted: RequestedCall): Pr
     const request = requestOf(core.data, call, wanted, { askedMs, expiresMs })
     if (request.text.length > hostLimits.requestChars.value)
       return { is: "not-asked", why: "its input is too long to be shown to a person" }
-    const question = await store.ask(request, hostLimits.questions.value)
+    const question = await store.ask(request, questionBounds)
     if (question === undefined) return { is: "not-asked", why: "too many questions wait for a person already" }
     if (question.answer === undefined)
       return { is: "asked", id: question.id, expires: new Date(question.expiresMs).toISOString() }

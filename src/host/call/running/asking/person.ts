@@ -17,7 +17,7 @@ import { tenantOf } from "../../../access/caller.ts"
 import { accessPolicyOf } from "../../../access/policy.ts"
 import type { Desk } from "../../../drivers/kind.ts"
 import type { Failure, Success } from "../../../failure.ts"
-import { hostLimits } from "../../../limits.ts"
+import { hostLimits, questionBounds } from "../../../limits.ts"
 import { faultsText } from "../../../invoke/input-faults.ts"
 import type { AskedQuestion } from "../../../store/store.ts"
 import { actionOf } from "../../admission/find-tool.ts"
@@ -98,7 +98,7 @@ export const askPerson = async (
       askedMs: at,
       expiresMs: at + hostLimits.questionMs.value,
     },
-    hostLimits.questions.value,
+    questionBounds,
   )
   if (question === undefined)
     return {
