@@ -4,19 +4,19 @@
  * Guarantees: a call ends when it is cancelled, when its caller leaves without having given it a name of its own (a key) or
  * asked for an answer later, or when the daemon closes; never because nobody listens to its events.
  */
-import type { Caller } from "../host/access/caller.ts"
+import type { Caller, CallsOwner } from "../host/access/caller.ts"
 import { tenantOf } from "../host/access/caller.ts"
 import type { CallEvent } from "../host/events.ts"
 import type { BegunCall, CallOptions, CallRequest, ContentChange, Envelope, Host } from "../host/types.ts"
 import { Tape, Tapes } from "./events/tape.ts"
 import { daemonLimits } from "./limits.ts"
 import { refuse } from "./http/problem.ts"
-import type { Places, Whose } from "./ops/places.ts"
+import type { Places } from "./ops/places.ts"
 
-interface UnderWay extends Whose {
+interface UnderWay extends CallsOwner {
   readonly cancel: AbortController
 }
-interface Plan extends Whose {
+interface Plan extends CallsOwner {
   readonly changes: readonly ContentChange[]
 }
 
@@ -67,7 +67,7 @@ export class CallsUnderWay {
     this.#watch.before()
     const cancel = new AbortController()
     const began = performance.now()
-    const whose = { user: caller.user, tenant: tenantOf(caller) }
+    const whose = { user: caller.user, tenant: tenantOf(caller), workspace: request.workspace ?? "" }
     const place = this.#places.enter(whose)
     const trace = this.#watch.trace?.(caller, traceparent)
     // Events may come before the call's id is known here.
@@ -122,14 +122,14 @@ export class CallsUnderWay {
   }
 
   /** False where this daemon makes no such call for this caller. */
-  cancel(call: string, mayReach: (whose: Whose) => boolean): boolean {
+  cancel(call: string, mayReach: (whose: CallsOwner) => boolean): boolean {
     const found = this.#open.get(call)
     if (found === undefined || !mayReach(found)) return false
     found.cancel.abort()
     return true
   }
   /** What a plan would change; of the last ones. */
-  planned(call: string, mayReach: (whose: Whose) => boolean): readonly ContentChange[] | undefined {
+  planned(call: string, mayReach: (whose: CallsOwner) => boolean): readonly ContentChange[] | undefined {
     const found = this.#plans.get(call)
     return found !== undefined && mayReach(found) ? found.changes : undefined
   }

@@ -15,7 +15,7 @@ import { openWire, requestOf, statusesIn } from "./daemon-wire.ts"
 import { openFolder } from "./host-world.ts"
 
 it("a reader of events that has left by the time it may be told is not waited for", async () => {
-  const tape = new Tape("01J", { user: "alice", tenant: "local" })
+  const tape = new Tape("01J", { user: "alice", tenant: "local", workspace: "" })
   const over = Promise.withResolvers<void>()
   await using server = createServer((request, response) => {
     request.socket.once("close", () => void tellEvents(tape, response, undefined).then(over.resolve))
@@ -31,7 +31,7 @@ it("a reader of events that has left by the time it may be told is not waited fo
 })
 
 it("a reader that takes nothing is told no more than its connection holds", async () => {
-  const tape = new Tape("01J", { user: "alice", tenant: "local" })
+  const tape = new Tape("01J", { user: "alice", tenant: "local", workspace: "" })
   const bytes = Buffer.alloc(32 * 1024, "x")
   for (let seq = 0; seq < 48; seq += 1)
     tape.hear({ call: "01J", seq, at: Date.now(), type: "output", stream: "stdout", bytes } as CallEvent)

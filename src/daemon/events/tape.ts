@@ -5,6 +5,7 @@
  * a reader that asks for what is forgotten is told how much it missed. Reading never holds up the call.
  */
 import { StringDecoder } from "node:string_decoder"
+import type { CallsOwner } from "../../host/access/caller.ts"
 import type { CallEvent } from "../../host/events.ts"
 import { daemonLimits } from "../limits.ts"
 
@@ -20,16 +21,18 @@ export class Tape {
   /** who may be told is decided by these */
   readonly user: string
   readonly tenant: string
+  readonly workspace: string
   readonly #events: ToldEvent[] = []
   readonly #decoders = new Map<string, StringDecoder>()
   readonly #listeners = new Set<() => void>()
   #first = 0
   #bytes = 0
   #endedAt: number | undefined
-  constructor(call: string, whose: { readonly user: string; readonly tenant: string }) {
+  constructor(call: string, whose: CallsOwner) {
     this.call = call
     this.user = whose.user
     this.tenant = whose.tenant
+    this.workspace = whose.workspace
   }
   get bytes(): number {
     return this.#bytes

@@ -12,7 +12,7 @@ interface PlaceLimits {
   readonly ofTenant: number
   readonly ofUser: number
 }
-export interface Whose {
+interface Whose {
   readonly user: string
   readonly tenant: string
 }

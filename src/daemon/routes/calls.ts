@@ -7,7 +7,7 @@
  */
 import { randomUUID } from "node:crypto"
 import type { FastifyReply, FastifyRequest } from "fastify"
-import { type Caller, isOperator, mayActForUser, tenantOf } from "../../host/access/caller.ts"
+import { mayReach, tenantOf } from "../../host/access/caller.ts"
 import { hostLimits } from "../../host/limits.ts"
 import type { CallRequest, Envelope } from "../../host/types.ts"
 import { tellEvents } from "../events/stream.ts"
@@ -28,13 +28,6 @@ import {
 } from "../http/schemas.ts"
 import { daemonLimits } from "../limits.ts"
 import type { Routes } from "./context.ts"
-
-interface Whose {
-  readonly user: string
-  readonly tenant: string
-}
-const mayReach = (caller: Caller, { user, tenant }: Whose): boolean =>
-  tenant === tenantOf(caller) && (isOperator(caller) || (mayActForUser(caller) && user === caller.user))
 
 const noSuchCall = (): Error =>
   refuse("not_found", "there is no such call", "GET /v1/calls lists those that can be told of")

@@ -5,7 +5,7 @@
  * OS user owns the data folder. Assumes: whoever makes a `Caller` has authenticated it.
  */
 import { isIP } from "node:net"
-import { isAbsolute, sep } from "node:path"
+import { isAbsolute, resolve, sep } from "node:path"
 import { unknownKey } from "../unknown-key.ts"
 import { isUserId, osUser } from "./os-user.ts"
 
@@ -113,3 +113,18 @@ export const isWithin = (inner: string, outer: string): boolean => {
 /** Do all lists of folders that bind a call hold this one? An absent list binds nothing. */
 export const isAllowedFolder = (path: string, ...lists: readonly ("any" | readonly string[] | undefined)[]): boolean =>
   lists.every((list) => list === undefined || list === "any" || list.some((root) => isWithin(path, root)))
+
+/** What a call was made on, as its caller named that (`""`: on no folder), is one that this caller may name too. */
+export const mayName = ({ workspaces }: Pick<Caller, "workspaces">, named: string): boolean =>
+  named === "" || isAllowedFolder(resolve(named), workspaces)
+
+/** Whose a call is, and what it was made on. */
+export interface CallsOwner {
+  readonly tenant: string
+  readonly user: string
+  readonly workspace: string
+}
+/** May it be told of this call, and end it: its user's, on a folder of its own, or as an operator. */
+export const mayReach = (caller: Caller, { tenant, user, workspace }: CallsOwner): boolean =>
+  tenant === tenantOf(caller) &&
+  (isOperator(caller) || (mayActForUser(caller) && user === caller.user && mayName(caller, workspace)))

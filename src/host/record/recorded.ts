@@ -4,12 +4,13 @@
  * Guarantees: a call with a key is on disk before anything of it runs, so that the same key never runs it again, whoever
  * died in between: it is given the first answer, or told that it runs, or that nobody knows what became of it. What a call
  * answered is kept before a caller with a key hears it; without a key it is kept beside the answer, and a crash may lose
- * that record, never the receipt. A call is told of to whom it was made for, and to operators, of its own tenant.
+ * that record, never the receipt. A call is told of to whom it was made for, where they may name its folder, and to operators,
+ * of its own tenant.
  * Where the store cannot be used, a call with a key is refused before it runs; one that ran meanwhile is told of from here,
  * and kept as soon as the store can be used again.
  */
 import type { JsonObject } from "../../manifest/types.ts"
-import { type Caller, isOperator, mayActForUser, tenantOf } from "../access/caller.ts"
+import { type Caller, isOperator, mayActForUser, mayName, mayReach, tenantOf } from "../access/caller.ts"
 import { callErrorOf, type Failure } from "../failure.ts"
 import { hostLimits } from "../limits.ts"
 import { type CallRecord, type NewCall, singleHost, type Store, StoreUnavailable } from "../store/store.ts"
@@ -126,6 +127,8 @@ export class RecordedCalls {
     }
     if (key === undefined) return this.#run(call, make)
     if (!isCallKey(key)) return refused(badKey)
+    // It is refused, and not told what another of the same user's answered there.
+    if (!mayName(caller, call.workspace)) return this.#run(call, make)
     const named = callKeyOf(key, caller, request)
     return named === undefined ? this.#run(call, make) : await this.#beginKeyed({ ...call, key: named }, make)
   }
@@ -254,7 +257,7 @@ export class RecordedCalls {
         : unkept !== undefined
           ? { ...unkept.of, state: "settled" as const, endedMs: unkept.endedMs, envelope: asJson(unkept.envelope) }
           : await (await this.#store()).call(id)
-    return found !== undefined && maySee(caller, found) ? told(found) : undefined
+    return found !== undefined && mayReach(caller, found) ? told(found) : undefined
   }
 
   /** The latest first: the caller's own, and all of its tenant for an operator. */
@@ -263,16 +266,16 @@ export class RecordedCalls {
     const whose = { tenant: tenantOf(caller), ...(isOperator(caller) ? {} : { user: caller.user }) }
     const own = [...this.#running.values()]
       .map(({ of }) => ({ ...of, state: "running" as const }))
-      .filter((call) => maySee(caller, call))
-    const settled = await (await this.#store()).calls({ ...whose, state: "settled", limit })
-    return [...own.toReversed(), ...settled].slice(0, limit).map(told)
+      .filter((call) => mayReach(caller, call))
+    // Of those that it is not told of, the rest is left.
+    const most = caller.workspaces === "any" ? limit : Math.max(limit, hostLimits.callsTold.value)
+    const settled = await (await this.#store()).calls({ ...whose, state: "settled", limit: most })
+    const reached = settled.filter((call) => mayReach(caller, call))
+    return [...own.toReversed(), ...reached].slice(0, limit).map(told)
   }
 }
 
 const asJson = (envelope: Envelope): JsonObject => envelope as unknown as JsonObject
-
-const maySee = (caller: Caller, call: Omit<CallRecord, "owner">): boolean =>
-  call.tenant === tenantOf(caller) && (isOperator(caller) || (mayActForUser(caller) && call.user === caller.user))
 
 const told = ({
   id,
