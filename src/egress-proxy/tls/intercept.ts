@@ -9,7 +9,7 @@
  * Assumes: the name was approved; `upstream` dials only what was vetted for it; the hello is unread in `client`.
  * A secret that an upstream sends back is taken out of its response, as far as `secrets/scrub.ts` knows its spellings.
  */
-import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http"
+import { type IncomingMessage, ServerResponse } from "node:http"
 import { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { createSecureContext, type SecureContext, TLSSocket, type TLSSocketOptions } from "node:tls"
@@ -24,10 +24,10 @@ import type { Verdict } from "../types.ts"
 import type { CallAuthority, Leaf } from "./authority.ts"
 import { carrierOf, unmetered } from "./carrier.ts"
 import { deniedResponse } from "./denied.ts"
-import { membersOf, pairsOf } from "./headers.ts"
 import { judgeHead, type HeadVerdict, type InterceptRules, type Refusal } from "./intercept-request.ts"
 import { relayRequest } from "./relay-request.ts"
 import { relayWebSocket } from "./relay-websocket.ts"
+import { reasonOf, type ServerLimits, sizeOf, strictServer } from "./strict-server.ts"
 import { createUpstreamAgent } from "./upstream.ts"
 
 interface InterceptedRequest {
@@ -70,15 +70,9 @@ export interface InterceptOptions extends InterceptRules {
   readonly captured?: CapturedTokens
 }
 
-interface InterceptLimits {
-  /** bytes of a request or response head */
-  readonly headBytes: number
-  /** header lines of a request → `head_too_large` */
-  readonly headerLines: number
+interface InterceptLimits extends ServerLimits {
   /** TLS handshake and first head; also from the end of a response to the end of the next head */
   readonly headMs: number
-  /** no byte either way */
-  readonly idleMs: number
   /** upstream TLS handshake */
   readonly handshakeMs: number
   /** requests read ahead of their responses, and what their heads take in memory → the connection is closed */
@@ -327,8 +321,7 @@ export function interceptTls(options: InterceptOptions): Interception {
   const onClientError = (error: NodeJS.ErrnoException, socket: Duplex): void => {
     if (!socket.writable || error.code === "ECONNRESET" || open > 0) return void socket.destroy()
     used = true
-    const code = parserReasons[error.code ?? ""] ?? "bad_header"
-    const denied = deniedResponse(options.record({ protocol: "http", code }).verdict, undefined)
+    const denied = deniedResponse(options.record({ protocol: "http", code: reasonOf(error) }).verdict, undefined)
     const lines = denied.headers.flatMap((text, at) => (at % 2 === 0 ? [`${text}: ${denied.headers[at + 1]}`] : []))
     socket.end(`HTTP/1.1 ${denied.status} ${denied.phrase}\r\n${lines.join("\r\n")}\r\n\r\n${denied.body}`)
   }
@@ -386,14 +379,6 @@ export function interceptTls(options: InterceptOptions): Interception {
   }
 }
 
-/** what a request, and each line of its head, takes in memory beside the text */
-const requestBytes = 1_024
-const headerBytes = 64
-
-/** what a head that was read comes to in memory, about: most of it where its lines are short */
-const sizeOf = ({ url = "", rawHeaders }: IncomingMessage): number =>
-  rawHeaders.reduce((sum, text) => sum + text.length, url.length + requestBytes + (rawHeaders.length / 2) * headerBytes)
-
 /** A context takes longer to make than a leaf; it goes when its leaf does. */
 const contexts = new WeakMap<Leaf, SecureContext>()
 
@@ -401,33 +386,4 @@ function contextFor(leaf: Leaf): SecureContext {
   const known = contexts.get(leaf) ?? createSecureContext({ cert: leaf.cert, key: leaf.key, minVersion: "TLSv1.2" })
   contexts.set(leaf, known)
   return known
-}
-
-/** what the HTTP parser objects to; anything else it says is about a header line */
-const parserReasons: Readonly<Record<string, ReasonCode>> = {
-  HPE_HEADER_OVERFLOW: "head_too_large",
-  HPE_INVALID_VERSION: "http_version",
-  HPE_INVALID_METHOD: "bad_request_line",
-  HPE_INVALID_URL: "bad_request_line",
-  HPE_INVALID_CONSTANT: "bad_request_line",
-  HPE_INVALID_CONTENT_LENGTH: "bad_framing",
-  HPE_UNEXPECTED_CONTENT_LENGTH: "bad_framing",
-  HPE_INVALID_TRANSFER_ENCODING: "bad_framing",
-  HPE_INVALID_CHUNK_SIZE: "bad_chunk",
-}
-
-function strictServer(limits: InterceptLimits): Server {
-  const server = createServer({
-    insecureHTTPParser: false,
-    requireHostHeader: false,
-    maxHeaderSize: limits.headBytes,
-    // Any other offer (HTTP/2 without TLS) is left out, and the request goes on as one.
-    shouldUpgradeCallback: ({ rawHeaders }) => membersOf(pairsOf(rawHeaders), "upgrade").includes("websocket"),
-  })
-  // One more than may pass, by which it is seen that there are too many; what the parser does beyond is its own affair.
-  server.maxHeadersCount = limits.headerLines + 1
-  // The upstream's silence is found first, so that the client gets an answer and not a closed connection.
-  server.timeout = 2 * limits.idleMs
-  server.keepAliveTimeout = limits.idleMs
-  return server
 }
