@@ -5,11 +5,11 @@
  * with its holder. What was written of a call is read back as it was, or not at all.
  */
 import { createHash } from "node:crypto"
-import { closeSync, constants, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs"
+import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs"
 import { join } from "node:path"
 import { heldFolder } from "../../data-folder/paths.ts"
 import type { JsonValue } from "../../manifest/types.ts"
-import { takeFolderLock } from "../../sandbox/effects/index.ts"
+import { takeLockIn } from "../../sandbox/effects/index.ts"
 import { removeEntry } from "../../sandbox/layers/remove.ts"
 import type { ReportedDenial, ReportedEffect } from "../types.ts"
 
@@ -30,32 +30,8 @@ export const folderOf = (data: string, call: string): string => join(heldFolder(
 
 const sha256 = (bytes: Uint8Array): string => `sha256:${createHash("sha256").update(bytes).digest("hex")}`
 
-const openHeldRoot = (data: string): number => {
-  mkdirSync(heldFolder(data), { recursive: true, mode: 0o700 })
-  return openSync(heldFolder(data), constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
-}
-
 /** Undefined while another process, or another part of this one, works on that call. */
-export const lockHeld = (data: string, call: string): Disposable | undefined => {
-  const root = openHeldRoot(data)
-  let lock: Disposable | undefined
-  try {
-    lock = takeFolderLock(root, call)
-  } finally {
-    if (lock === undefined) closeSync(root)
-  }
-  if (lock === undefined) return undefined
-  const own = lock
-  return {
-    [Symbol.dispose]: () => {
-      try {
-        own[Symbol.dispose]()
-      } finally {
-        closeSync(root)
-      }
-    },
-  }
-}
+export const lockHeld = (data: string, call: string): Disposable | undefined => takeLockIn(heldFolder(data), [call])
 
 export const makeHeldFolder = (data: string, call: string): string => {
   mkdirSync(heldFolder(data), { recursive: true, mode: 0o700 })

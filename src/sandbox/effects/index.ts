@@ -1,7 +1,7 @@
 /** The write set of a layer, its judgement, and its commit. */
 export { beginSnapshot, type Baseline, type Baseline as Snapshot } from "./commit/baseline.ts"
 export { commitLayer, type CommitOptions } from "./commit/commit-layer.ts"
-export { takeFolderLock } from "./commit/lock.ts"
+export { takeLockIn } from "./commit/lock.ts"
 export { forgetNotes, hasFinished, notedCommits } from "./commit/recovery/notes.ts"
 export { mayNeedRecovery, recoverWorkspace, type Recovery } from "./commit/recovery/recover.ts"
 export { txRootOf } from "./commit/recovery/tx-root.ts"

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto"
-import { closeSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, beforeEach, expect, test } from "vitest"
-import { openTxRoot, txRootOf } from "../../../src/sandbox/effects/commit/recovery/tx-root.ts"
-import { takeFolderLock } from "../../../src/sandbox/effects/index.ts"
+import { txRootOf } from "../../../src/sandbox/effects/commit/recovery/tx-root.ts"
+import { takeLockIn } from "../../../src/sandbox/effects/index.ts"
 import { folderKey, LockWaitEnded, lookAt } from "../../../src/sandbox/folder.ts"
 import { Transactions } from "../../../src/sandbox/layers/transactions.ts"
 import { createNamespaceBackend } from "../../../src/sandbox/namespace/backend.ts"
@@ -21,15 +21,9 @@ afterEach(() => {
 })
 
 const lockWorkspace = (): Disposable => {
-  const root = openTxRoot(txRootOf(data))
-  const lock = takeFolderLock(root, folderKey(lookAt(workspace)))
+  const lock = takeLockIn(txRootOf(data), [folderKey(lookAt(workspace))])
   if (lock === undefined) throw new Error("somebody holds it")
-  return {
-    [Symbol.dispose]() {
-      lock[Symbol.dispose]()
-      closeSync(root)
-    },
-  }
+  return lock
 }
 
 test("what a crash left of a large commit is removed while everything else of the process goes on", async () => {

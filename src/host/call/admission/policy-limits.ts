@@ -6,9 +6,8 @@
  * file: it is free again when the call ends, however it ends, and when its host dies. What cannot be counted is used up.
  */
 import { createHash } from "node:crypto"
-import { closeSync, constants, mkdirSync, openSync } from "node:fs"
 import { limitLocksFolder } from "../../../data-folder/paths.ts"
-import { takeFolderLock } from "../../../sandbox/effects/index.ts"
+import { takeLockIn } from "../../../sandbox/effects/index.ts"
 import { subjectOf, tenantOf } from "../../access/caller.ts"
 import { type HeldLimit, limitsOf } from "../../access/grants.ts"
 import { accessPolicyOf } from "../../access/policy.ts"
@@ -101,34 +100,16 @@ export const countCall = async (core: HostCore, call: Limited): Promise<Failure 
   }
 }
 
-const placeOn = (data: string, key: string, most: number): Disposable | undefined => {
-  mkdirSync(limitLocksFolder(data), { recursive: true, mode: 0o700 })
-  const root = openSync(limitLocksFolder(data), constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
-  let taken: Disposable | undefined
-  try {
-    for (let place = 1; place <= most && taken === undefined; place += 1)
-      taken = takeFolderLock(root, `${key}-${place}`)
-  } finally {
-    if (taken === undefined) closeSync(root)
-  }
-  if (taken === undefined) return undefined
-  const lock = taken
-  return {
-    [Symbol.dispose]: () => {
-      try {
-        lock[Symbol.dispose]()
-      } finally {
-        closeSync(root)
-      }
-    },
-  }
+function* placesOf(key: string, most: number): Generator<string> {
+  for (let place = 1; place <= most; place += 1) yield `${key}-${place}`
 }
 
 /** A place for its sandbox, on every account; they belong to the scope. */
 export const takeSandbox = (core: HostCore, call: Limited, scope: AsyncDisposableStack): Failure | undefined => {
   for (const limit of limitsFor(core, call, "max-concurrent-sandboxes")) {
     const account = JSON.stringify([tenantOf(call.caller), accountOf(core, call, limit)])
-    const place = placeOn(core.data, createHash("sha256").update(account).digest("hex").slice(0, 32), limit.value)
+    const key = createHash("sha256").update(account).digest("hex").slice(0, 32)
+    const place = takeLockIn(limitLocksFolder(core.data), placesOf(key, limit.value))
     if (place === undefined) return refused(core, call, limit, `sandbox${limit.value === 1 ? "" : "es"} at once`)
     scope.use(place)
   }

@@ -5,7 +5,7 @@
  * holder; the file goes when the lock does. Waiting ends with the caller's signal.
  * Does not: keep other programs, or hosts with another data folder, from writing to the folder.
  */
-import { closeSync, constants, fstatSync } from "node:fs"
+import { closeSync, constants, fstatSync, mkdirSync, openSync } from "node:fs"
 import { setTimeout as delay } from "node:timers/promises"
 import { LockWaitEnded } from "../../folder.ts"
 import { flock, LOCK, openat2Beneath, unlinkat } from "../../../linux/files.ts"
@@ -45,10 +45,37 @@ export const withFolderLock = async <T>(
   }
 }
 
-/** The lock if it is free, without waiting; it is given back when disposed of, or with this process. */
-export const takeFolderLock = (txRoot: number, key: string): Disposable | undefined => {
-  const held = tryLock(txRoot, lockName(key))
-  return held === undefined ? undefined : { [Symbol.dispose]: () => release(txRoot, lockName(key), held) }
+/**
+ * The first of these locks that is free, without waiting; it is given back when disposed of, or with this process. `folder`:
+ * where they live, which is made where it is missing.
+ */
+export const takeLockIn = (folder: string, keys: Iterable<string>): Disposable | undefined => {
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const root = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
+  const free = (): Disposable | undefined => {
+    for (const key of keys) {
+      const held = tryLock(root, lockName(key))
+      if (held !== undefined) return { [Symbol.dispose]: () => release(root, lockName(key), held) }
+    }
+    return undefined
+  }
+  let taken: Disposable | undefined
+  try {
+    taken = free()
+  } finally {
+    if (taken === undefined) closeSync(root)
+  }
+  const lock = taken
+  if (lock === undefined) return undefined
+  return {
+    [Symbol.dispose]: () => {
+      try {
+        lock[Symbol.dispose]()
+      } finally {
+        closeSync(root)
+      }
+    },
+  }
 }
 
 /** The descriptor that holds the lock, or undefined while another process does. */
