@@ -5,7 +5,7 @@
 import type { JsonObject, JsonValue } from "../base-types.ts"
 import type { Report } from "../values/diagnostics.ts"
 import { shown } from "../values/diagnostics.ts"
-import { isObject } from "../values/fields.ts"
+import { isObject, valueAt } from "../values/fields.ts"
 
 type Form = (value: JsonValue) => boolean
 
@@ -32,12 +32,9 @@ export const isOneOf =
 /** dotted path, its form, what to write */
 export type FormRow = readonly [path: string, is: Form, fix: string]
 
-const at = (front: JsonObject, path: string): JsonValue | undefined =>
-  path.split(".").reduce<JsonValue | undefined>((value, key) => (isObject(value) ? value[key] : undefined), front)
-
 export const checkForms = (front: JsonObject, rows: readonly FormRow[], rule: string, report: Report): void => {
   for (const [path, is, fix] of rows) {
-    const value = at(front, path)
+    const value = valueAt(front, path)
     if (value !== undefined && value !== null && !is(value))
       report.error(rule, path, `\`${shown(value, 60)}\` is no form of \`${path}\` that is read`, fix)
   }

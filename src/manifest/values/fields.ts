@@ -30,6 +30,10 @@ export const texts = (from: JsonObject, key: string): readonly string[] =>
   list(from, key).filter((item) => typeof item === "string")
 export const objects = (from: JsonObject, key: string): readonly JsonObject[] => list(from, key).filter(isObject)
 
+/** What lies at a dotted path. */
+export const valueAt = (from: JsonObject, path: string): JsonValue | undefined =>
+  path.split(".").reduce<JsonValue | undefined>((value, key) => (isObject(value) ? value[key] : undefined), from)
+
 /** The object without some keys. */
 export const without = (from: JsonObject, keys: readonly string[]): JsonObject =>
   Object.fromEntries(Object.entries(from).filter(([key]) => !keys.includes(key)))

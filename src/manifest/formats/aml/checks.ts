@@ -19,7 +19,7 @@ import {
 import { isSemver } from "../../schema/version.ts"
 import { shown } from "../../values/diagnostics.ts"
 import type { Report } from "../../values/diagnostics.ts"
-import { isObject, object, optionalObject, optionalText, texts } from "../../values/fields.ts"
+import { isObject, object, optionalObject, optionalText, texts, valueAt } from "../../values/fields.ts"
 
 /** AML versions that this host approves. */
 const APPROVED = ["1.2"]
@@ -58,9 +58,6 @@ const FORMS: readonly FormRow[] = [
   ["use_guidance.avoid_when", isTextOrTexts, LIST],
   ["use_guidance.side_effects", isTextOrTexts, LIST],
 ]
-
-const at = (front: JsonObject, path: string): unknown =>
-  path.split(".").reduce<unknown>((value, key) => (isObject(value) ? value[key] : undefined), front)
 
 /** `1.2` without quotes is a number in YAML. */
 export const specVersion = (front: JsonObject): string => {
@@ -128,7 +125,7 @@ const checkCredentials = (front: JsonObject, report: Report): void => {
 /** True: it can be translated; what else is wrong is in the report. */
 export const checkHard = (front: JsonObject, { report, mode }: Pick<FormatContext, "report" | "mode">): boolean => {
   for (const [path, fix] of REQUIRED)
-    if (at(front, path) === undefined || at(front, path) === null || at(front, path) === "")
+    if (valueAt(front, path) === undefined || valueAt(front, path) === null || valueAt(front, path) === "")
       report.error("aml-required", path, `\`${path}\` is missing`, fix)
   const spec = specVersion(front)
   if (spec !== "" && !APPROVED.includes(spec))
@@ -152,7 +149,7 @@ export const checkHard = (front: JsonObject, { report, mode }: Pick<FormatContex
   oneOf(front["status"], STATUSES, "aml-status", "status", report)
   oneOf(front["type"], TYPES, "aml-type", "type", report)
   for (const side of ["input", "output"]) {
-    const schema = at(front, `interface.${side}`)
+    const schema = valueAt(front, `interface.${side}`)
     if (schema !== undefined && !isObject(schema))
       report.error("aml-schema", `interface.${side}`, "a schema is a mapping", "write `type: object` and `properties`")
   }
