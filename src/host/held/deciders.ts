@@ -12,7 +12,7 @@ import { mayApprove, mayUse } from "../access/decide.ts"
 import { type Caller, isAllowedFolder, isOperator, mayActForUser, tenantOf } from "../access/caller.ts"
 import { accessPolicyOf } from "../access/policy.ts"
 import type { HostCore } from "../call/core.ts"
-import { actionOf } from "../call/admission/find-tool.ts"
+import { actionOf, boundTool } from "../call/admission/find-tool.ts"
 import type { Failure } from "../failure.ts"
 import type { HeldCall } from "../store/store.ts"
 import { factsOf, type HeldFacts, toolName, unknownFacts } from "./facts.ts"
@@ -37,18 +37,28 @@ const unauthorised = (message: string, hint: string): Failure => ({
   details: {},
 })
 
+/** May this caller answer at all, for a call that somebody made for a user? Undefined: it may. */
+export const mayAnswer = (
+  caller: Caller,
+  { actor, user }: { readonly actor: string; readonly user: string },
+): Failure | undefined => {
+  const isMaker = actor === caller.actor
+  const isOwn = isMaker || user === caller.actor
+  return !(isMaker || caller.roles.includes("approver")) || (isOwn && !caller.mayApprove)
+    ? unauthorised("this caller may not decide on this call", "ask a person who may approve")
+    : undefined
+}
+export const noSigner = unauthorised(
+  "a rule says whose approval this call needs, and this caller is none of them",
+  "ask one of its signers",
+)
+
 /** Why this caller's answer does not count; undefined where it does. */
 export const mayDecide = (core: HostCore, caller: Caller, facts: HeldFacts, approves: boolean): Failure | undefined => {
-  const isMaker = facts.actor === caller.actor
-  const isOwn = isMaker || facts.user === caller.actor
-  if (!(isMaker || caller.roles.includes("approver")) || (isOwn && !caller.mayApprove))
-    return unauthorised("this caller may not decide on this call", "ask a person who may approve")
-  if (!approves) return undefined
+  const barred = mayAnswer(caller, facts)
+  if (barred !== undefined || !approves) return barred
   const policy = accessPolicyOf(core.registry, core.config)
-  const { tool: wanted } = facts
-  const tool = core.registry
-    .toolsNamed(toolName(facts))
-    .find(({ version, source }) => version === wanted.version && source.digest === wanted.digest)
+  const tool = boundTool(core.registry, toolName(facts), facts.tool)
   if (tool === undefined)
     return facts.ruled || policy.grants.length > 0 || (policy.lost ?? []).length > 0
       ? unauthorised(
@@ -59,10 +69,5 @@ export const mayDecide = (core: HostCore, caller: Caller, facts: HeldFacts, appr
   const deed = { tool, ...actionOf(core.registry, tool) }
   const permission = mayUse(policy, facts, deed, Date.now())
   if (!permission.ok) return permission.failure
-  return mayApprove(policy, { ...caller, mayApprove: true }, deed)
-    ? undefined
-    : unauthorised(
-        "a rule says whose approval this call needs, and this caller is none of them",
-        "ask one of its signers",
-      )
+  return mayApprove(policy, { ...caller, mayApprove: true }, deed) ? undefined : noSigner
 }

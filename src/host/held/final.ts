@@ -5,12 +5,12 @@
  * person still has to say yes.
  */
 import { callErrorOf } from "../failure.ts"
-import type { Claim, HeldCall, SettledCall } from "../store/store.ts"
+import type { HeldCall } from "../store/store.ts"
 import type { CallError, Envelope } from "../types.ts"
 import { factsOf } from "./facts.ts"
 import type { HeldAnswer } from "./files.ts"
 
-interface FinalEnd {
+export interface FinalEnd {
   readonly error?: CallError
   readonly committed: boolean
   readonly receipt: string
@@ -38,8 +38,3 @@ export const finalEnvelope = (
   if (error !== undefined || answer === undefined) return { ok: false, error: error ?? lost, ...base }
   return { ok: true, value: answer.value, ...base, ...(answer.notes.length > 0 ? { notes: answer.notes } : {}) }
 }
-
-export const settledCall = (claim: Claim, envelope: Envelope): SettledCall => ({
-  endedMs: claim.atMs,
-  envelope: envelope as unknown as SettledCall["envelope"],
-})

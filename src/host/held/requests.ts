@@ -8,8 +8,9 @@
  */
 import { type Caller, isAllowedFolder, isOperator, mayActForUser, subjectOf, tenantOf } from "../access/caller.ts"
 import { mayVote, releasedBy } from "../access/decide.ts"
+import type { Deed } from "../access/grants.ts"
 import { accessPolicyOf } from "../access/policy.ts"
-import { actionOf } from "../call/admission/find-tool.ts"
+import { actionOf, boundTool } from "../call/admission/find-tool.ts"
 import type { HostCore } from "../call/core.ts"
 import { createUlids } from "../data/ulid.ts"
 import { callErrorOf, type Failure } from "../failure.ts"
@@ -23,6 +24,7 @@ import type { AskedQuestion, GrantRecord, Store } from "../store/store.ts"
 import type { Envelope, HeldApproval, HeldApprovalDetail } from "../types.ts"
 import { yesesTo } from "../call/requested/redeem.ts"
 import { type RequestText, textOf } from "../call/requested/request.ts"
+import { mayAnswer, noSigner } from "./deciders.ts"
 
 interface Context {
   readonly core: HostCore
@@ -105,30 +107,26 @@ const decidedAlready = fail(
   "`caisson receipts --call ID` shows who decided, and how",
 )
 
+/** What would be done, by the contract that people were told of; undefined where that is not registered any more. */
+const deedOf = ({ registry }: HostCore, { question, text }: Found): Deed | undefined => {
+  const tool = boundTool(registry, question.tool, text.tool)
+  return tool && { tool, ...actionOf(registry, tool) }
+}
+
 /** Why this caller's answer does not count; undefined where it does. */
-const barred = (core: HostCore, { caller, decision }: Asked, { question, text }: Found): Failure | undefined => {
-  const isMaker = question.actor === caller.actor
-  const isOwn = isMaker || text.user === caller.actor
-  if (!(isMaker || caller.roles.includes("approver")) || (isOwn && !caller.mayApprove))
-    return fail("unauthorised", "this caller may not decide on this call", "ask a person who may approve")
-  if (decision === "deny") return undefined
-  const tool = core.registry
-    .toolsNamed(question.tool)
-    .find(({ version, source }) => version === text.tool.version && source.digest === text.tool.digest)
-  if (tool === undefined)
+const barred = (core: HostCore, { caller, decision }: Asked, found: Found): Failure | undefined => {
+  const { question, text } = found
+  const refused = mayAnswer(caller, { actor: question.actor, user: text.user })
+  if (refused !== undefined || decision === "deny") return refused
+  const deed = deedOf(core, found)
+  if (deed === undefined)
     return fail(
       "conflict",
       `${question.tool} is another one by now, or not registered here`,
       "let the call be made again",
     )
   const policy = accessPolicyOf(core.registry, core.config)
-  return mayVote(policy, { ...caller, mayApprove: true }, { tool, ...actionOf(core.registry, tool) }, question.actor)
-    ? undefined
-    : fail(
-        "unauthorised",
-        "a rule says whose approval this call needs, and this caller is none of them",
-        "ask one of its signers",
-      )
+  return mayVote(policy, { ...caller, mayApprove: true }, deed, question.actor) ? undefined : noSigner
 }
 
 const draftOf = (
@@ -192,9 +190,8 @@ const approve = async (core: HostCore, store: Store, asked: Asked, found: Found)
     await store.revokeGrant(yes.tenant, yes.id, Date.now())
     return decidedAlready
   }
-  const tool = core.registry.toolsNamed(question.tool)[0]
   const people = await yesesTo(store, question)
-  const deed = tool && { tool, ...actionOf(core.registry, tool) }
+  const deed = deedOf(core, found)
   const maker = { ...asked.caller, actor: question.actor }
   const isReleased = deed && releasedBy(accessPolicyOf(core.registry, core.config), maker, people, deed) !== undefined
   if (isReleased !== true) {

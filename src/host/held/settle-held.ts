@@ -8,11 +8,11 @@
 import { forgetNotes, txRootOf } from "../../sandbox/effects/index.ts"
 import { callErrorOf } from "../failure.ts"
 import type { CallError } from "../types.ts"
-import type { Claim, HeldCall } from "../store/store.ts"
+import type { Claim, HeldCall, SettledCall } from "../store/store.ts"
 import type { HeldContext } from "./context.ts"
 import { factsOf } from "./facts.ts"
 import { readAnswer, removeHeldFolder } from "./files.ts"
-import { finalEnvelope, settledCall } from "./final.ts"
+import { type FinalEnd, finalEnvelope } from "./final.ts"
 import { type DecisionEnd, decisionDraft } from "./receipts.ts"
 
 interface SettledDecision {
@@ -24,6 +24,22 @@ interface SettledDecision {
 export const tidy = async ({ core }: HeldContext, call: string): Promise<void> => {
   forgetNotes(txRootOf(core.data), call)
   await removeHeldFolder(core.data, call)
+}
+
+/** A decision whose receipt is written: the store has it, with what the call answered in the end; the layer goes. */
+export const settleClaim = async (
+  context: HeldContext,
+  held: HeldCall,
+  claim: Claim,
+  verdict: string,
+  end: FinalEnd,
+): Promise<void> => {
+  const { committed, receipt } = end
+  const answer = readAnswer(context.core.data, held.id, factsOf(held).answer)
+  const envelope = finalEnvelope(held, answer, end) as unknown as SettledCall["envelope"]
+  const store = await context.store()
+  await store.settle(held.id, claim.number, { verdict, committed, receipt }, { endedMs: claim.atMs, envelope })
+  await tidy(context, held.id)
 }
 
 const words = (error: unknown): string => (error instanceof Error ? error.message : String(error))
@@ -52,16 +68,9 @@ export const endClaim = async (
   }
   const settled = { receipt, ...(end.error === undefined ? {} : { error: end.error }) }
   try {
-    const store = await context.store()
-    if (!end.final) {
-      await store.release(held.id, claim.number)
-      return settled
-    }
-    const verdict = end.error?.code ?? "ok"
-    const answer = readAnswer(context.core.data, held.id, factsOf(held).answer)
-    const ended = settledCall(claim, finalEnvelope(held, answer, { ...settled, committed: end.committed }))
-    await store.settle(held.id, claim.number, { verdict, committed: end.committed, receipt }, ended)
-    await tidy(context, held.id)
+    const { committed, error } = end
+    if (end.final) await settleClaim(context, held, claim, error?.code ?? "ok", { ...settled, committed })
+    else await (await context.store()).release(held.id, claim.number)
   } catch {
     // The receipt says how it ended; the next host brings the store in line with it.
   }

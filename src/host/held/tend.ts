@@ -15,10 +15,9 @@ import type { Claim, HeldCall, Store } from "../store/store.ts"
 import type { CallError } from "../types.ts"
 import type { HeldContext } from "./context.ts"
 import { factsOf } from "./facts.ts"
-import { heldOnDisk, isCallId, lockHeld, readAnswer } from "./files.ts"
-import { finalEnvelope, settledCall } from "./final.ts"
+import { heldOnDisk, isCallId, lockHeld } from "./files.ts"
 import { holdDraft, recorded, type RecordedDecision } from "./receipts.ts"
-import { endClaim, tidy } from "./settle-held.ts"
+import { endClaim, settleClaim, tidy } from "./settle-held.ts"
 
 const errorFor = (claim: Claim): CallError => {
   switch (claim.decision) {
@@ -79,15 +78,11 @@ const follow = async (
   told: RecordedDecision,
   committed: boolean,
 ) => {
-  const store = await context.store()
-  if (!told.final && !committed) return void (await store.release(held.id, claim.number))
+  if (!told.final && !committed) return void (await (await context.store()).release(held.id, claim.number))
   const { receipt, verdict } = told
   const error = committed || verdict === "ok" ? undefined : errorOf(claim, verdict)
-  const answer = readAnswer(context.core.data, held.id, factsOf(held).answer)
   const end = { committed, receipt, ...(error === undefined ? {} : { error }) }
-  const ended = settledCall(claim, finalEnvelope(held, answer, end))
-  await store.settle(held.id, claim.number, { verdict: committed ? "ok" : verdict, committed, receipt }, ended)
-  await tidy(context, held.id)
+  await settleClaim(context, held, claim, committed ? "ok" : verdict, end)
 }
 
 /** Finish or take back a decision whose process died. The caller holds the call's lock. */

@@ -196,7 +196,7 @@ export class RecordedCalls {
   /** False where it cannot be. */
   #keep(of: NewCall, envelope: Envelope, endedMs = Date.now()): Promise<boolean> {
     const kept: Promise<boolean> = this.#store()
-      .then((store) => store.settleCall(of, { endedMs, envelope: envelope as unknown as JsonObject }, keep))
+      .then((store) => store.settleCall(of, { endedMs, envelope: asJson(envelope) }, keep))
       .then(
         () => true,
         () => false,
@@ -232,7 +232,7 @@ export class RecordedCalls {
     return this.#running.has(id) || this.#unkept.has(id)
   }
   async #lose(call: CallRecord): Promise<void> {
-    const ended = { endedMs: Date.now(), envelope: envelopeOf(call.id, lost) as unknown as JsonObject }
+    const ended = { endedMs: Date.now(), envelope: asJson(envelopeOf(call.id, lost)) }
     await (await this.#store()).settleCall(call, ended, keep)
   }
   /** What is still being kept; of one call, before what it answered is amended. */

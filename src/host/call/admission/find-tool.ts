@@ -21,6 +21,14 @@ export const actionOf = (registry: Registry, tool: ToolContract): { readonly act
   return action === undefined ? {} : { action }
 }
 
+/** The very contract that something was bound to; undefined where another one is registered by now, or none. */
+export const boundTool = (
+  registry: Registry,
+  name: string,
+  { version, digest }: { readonly version: string; readonly digest: string },
+): ToolContract | undefined =>
+  registry.toolsNamed(name).find((tool) => tool.version === version && tool.source.digest === digest)
+
 /** Whether a caller may use a tool, asked of one policy at one moment. */
 export const permissions =
   (

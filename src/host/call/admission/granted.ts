@@ -17,7 +17,7 @@ import type { HostCore } from "../core.ts"
 import type { Admitted } from "../steps.ts"
 
 /** Whoever made it, as they were then. */
-const giverOf = ({ tenant, user, facts: { by, roles } }: GrantRecord): Caller => ({
+export const giverOf = ({ tenant, user, facts: { by, roles } }: GrantRecord): Caller => ({
   tenant,
   user,
   actor: by,
@@ -26,6 +26,9 @@ const giverOf = ({ tenant, user, facts: { by, roles } }: GrantRecord): Caller =>
   roles: roles.filter(isRole),
   mayApprove: true,
 })
+
+/** One use of it, as it is told. */
+export const useOf = ({ id, facts: { by }, used, uses }: GrantRecord): UsedGrant => ({ id, by, use: used, uses })
 
 const take = async (core: HostCore, call: Admitted): Promise<UsedGrant | undefined> => {
   const { tool, action, caller, folder } = call
@@ -53,7 +56,7 @@ const take = async (core: HostCore, call: Admitted): Promise<UsedGrant | undefin
     }
     const taken = await store.useGrant(tenant, next.grant.id, now())
     if (taken === undefined) left = left.filter(({ grant }) => grant.id !== next.grant.id)
-    else used.set(taken.id, { id: taken.id, by: taken.facts.by, use: taken.used, uses: taken.uses })
+    else used.set(taken.id, useOf(taken))
   }
 }
 

@@ -6,9 +6,9 @@
  * that was changed is another request. Whose yes counts is decided anew when it is used: one that was taken back, ran out,
  * or would not count any more releases nothing. Where the store cannot be had there is no yes.
  */
-import { isRole } from "../../access/caller.ts"
 import { releasedBy, type UsedGrant } from "../../access/decide.ts"
 import { accessPolicyOf } from "../../access/policy.ts"
+import { giverOf, useOf } from "../admission/granted.ts"
 import type { HostCore } from "../core.ts"
 import type { Admitted } from "../steps.ts"
 import { hostLimits, questionBounds } from "../../limits.ts"
@@ -27,25 +27,8 @@ export const yesesTo = async (store: Store, question: AskedQuestion) => {
   const text = textOf(question)
   if (text === undefined) return []
   const covering = { user: text.user, tool: question.tool, workspace: text.workspaceId }
-  const { tenant } = question
-  return (await store.grants({ tenant, covering })).flatMap((grant) =>
-    isYesTo(grant, question)
-      ? [
-          {
-            grant,
-            person: {
-              tenant,
-              user: grant.facts.by,
-              actor: grant.facts.by,
-              how: "process" as const,
-              workspaces: "any" as const,
-              roles: grant.facts.roles.filter(isRole),
-              mayApprove: true,
-            },
-          },
-        ]
-      : [],
-  )
+  const given = await store.grants({ tenant: question.tenant, covering })
+  return given.filter((grant) => isYesTo(grant, question)).map((grant) => ({ grant, person: giverOf(grant) }))
 }
 
 const useAll = async (
@@ -87,15 +70,9 @@ const use = async (
     ))
   const [first, ...beside] = used ?? []
   if (first === undefined) return undefined
-  const told = (grant: GrantRecord): UsedGrant => ({
-    id: grant.id,
-    by: grant.facts.by,
-    use: grant.used,
-    uses: grant.uses,
-  })
   return {
     is: "granted",
-    grant: { ...told(first), request: question.id, ...(beside.length === 0 ? {} : { beside: beside.map(told) }) },
+    grant: { ...useOf(first), request: question.id, ...(beside.length === 0 ? {} : { beside: beside.map(useOf) }) },
   }
 }
 
