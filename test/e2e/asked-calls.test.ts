@@ -120,6 +120,27 @@ describe("a call that is asked about before it runs", () => {
     expect(sent(world)).toBeUndefined()
   })
 
+  it("is answered for the driver as it is, the module of its functions included", async () => {
+    const tools = join(outside, "tools")
+    cpSync(fixtureTools, tools, { recursive: true })
+    const module = join(tools, "actor/driver.ts")
+    writeFileSync(module, "export default { kind: 'one' }\n")
+    await using world = await openDaemonWorld("approvals: { on_mutate: auto }\n", { manifests: [tools] })
+    const agent = await world.as()
+    const [bea] = (await people(world, "bea")) as [Ask]
+    const id = idOf(await mail(world, agent))
+    expect(await decide(bea, id, "approve")).toMatchObject({ status: 200, body: { value: { approved: true } } })
+    writeFileSync(module, "export default { kind: 'another' }\n")
+    expect((await world.local("POST", "/v1/reload")).status).toBe(200)
+    const again = await mail(world, agent)
+    expect(again).toMatchObject(asks)
+    expect(idOf(again)).not.toBe(id)
+    // As it was: what was said yes to stands.
+    writeFileSync(module, "export default { kind: 'one' }\n")
+    expect((await world.local("POST", "/v1/reload")).status).toBe(200)
+    expect(await mail(world, agent)).toMatchObject({ status: 200 })
+  })
+
   it("is told to those alone who may answer it, and answered by nobody else: not by its own agent, by its user's name, or from another tenant", async () => {
     await using world = await openDaemonWorld("approvals: { on_mutate: auto }\n")
     const agent = await world.as()

@@ -3,9 +3,10 @@
  * yeses that people give to it.
  *
  * Guarantees: pure but for the workspace's id. Its digest is over all that decides what would be done: who asks and for whom,
- * contract, action and driver as they are now, input, context, workspace, and what it costs; another call has another digest. A yes is
+ * contract, action and driver as they are now (its functions' modules and its provider's file included), input, context, workspace, and what it costs; another call has another digest. A yes is
  * for the request that it was given to, and for nothing else. Does not: keep or count anything; the store does.
  */
+import { contentOf } from "../../../manifest/read/catalogue.ts"
 import { digestOf } from "../../../manifest/values/digest.ts"
 import type { JsonObject } from "../../../manifest/types.ts"
 import { subjectOf, tenantOf } from "../../access/caller.ts"
@@ -73,7 +74,7 @@ export const requestOf = (
       caller.actor,
       tool.source.digest,
       action?.source.digest ?? null,
-      [driver.key, driver.contract.source.digest],
+      [driver.key, contentOf(driver.contract)],
       input,
       context,
       place,
