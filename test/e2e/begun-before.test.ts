@@ -30,7 +30,7 @@ afterEach(async () => {
 })
 
 /** One tool, `x.<name>`, that is the function `name` of a module of that text. */
-const open = async (language: Language, text: string): Promise<void> => {
+const open = async (language: Language, text: string, more = ""): Promise<void> => {
   const at = join(folder, "manifests")
   mkdirSync(join(at, "tool"), { recursive: true })
   const { file, style } = languages[language]
@@ -61,7 +61,7 @@ kind: sdk
 package: ${file}
 package_manager: local
 import_style: ${style}
-implements: [{ tool: x.tool, version: ^1.0.0, metadata: { sdk: { function_ref: tool } } }]
+${more}implements: [{ tool: x.tool, version: ^1.0.0, metadata: { sdk: { function_ref: tool } } }]
 ---
 `,
   )
@@ -349,4 +349,46 @@ socket.unref()
 export const tool = async () => { await new Promise((resolve) => setTimeout(resolve, 50)); return { said } }`,
   )
   for (let calls = 0; calls < 3; calls += 1) expect(await value()).toEqual({ said: "ECONNREFUSED" })
+})
+
+test("connections that an import makes without a word of it are ended, and nothing that it does to them ends the host", async () => {
+  await open(
+    "python",
+    `
+import gc, socket, struct
+early, held = False, []
+for each in gc.get_objects():
+    if type(each).__name__ == "Looked":
+        early, type(each).at = True, lambda self, what: None
+for port in (3128, 80, 53):
+    for how in ("ends", "resets", "stays"):
+        try: one = socket.create_connection(("127.0.0.1", port))
+        except OSError: continue
+        try: one.send(b"GET / HTTP/1.1")
+        except OSError: pass
+        if how == "resets": one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        held.append(one) if how == "stays" else one.close()
+def ends(one):
+    one.settimeout(20)
+    try: return one.recv(1) == b""
+    except ConnectionError: return True
+    except OSError: return False
+def tool(input): return {"early": early, "ended": [ends(one) for one in held] if early else []}`,
+    'network: { egress: ["declared.test:80"] }\n',
+  )
+  const thrown: unknown[] = []
+  const threw = (error: unknown): unknown => thrown.push(error)
+  process.on("uncaughtException", threw)
+  try {
+    let said: Record<string, unknown> = {}
+    for (let calls = 0; said["early"] !== true && calls < 10; calls += 1) {
+      said = await value()
+      if (said["early"] !== true) await oneWaits("python")
+      await until(() => said["early"] === true || begun("python").some(isAtRest), "one has imported it")
+    }
+    expect(said).toEqual({ early: true, ended: [true, true, true] })
+    expect(thrown).toEqual([])
+  } finally {
+    process.off("uncaughtException", threw)
+  }
 })

@@ -19,6 +19,7 @@ import { removeGroups } from "../process/cgroup.ts"
 import { Conversation, LauncherEnded, LauncherGone } from "./conversation.ts"
 import { LAUNCHER } from "./launcher/limits.ts"
 import type { ListenerRole } from "../network/listeners.ts"
+import { turnAwayUnserved } from "../network/unserved.ts"
 import { mountBase } from "./mount-base.ts"
 import { onlyChildOf, processorTime, watchProgress } from "./progress.ts"
 import { makeRoomForGroups } from "../process/own-group.ts"
@@ -248,6 +249,8 @@ export const launch = async (data: string, signsEveryMs?: number): Promise<Launc
           const parked = handle as unknown as Handle
           // A parked listener is no reason to stay alive; a call in flight is.
           parked.unref()
+          // What runs in there by now may know the way already.
+          turnAwayUnserved(parked)
           own.set(message.role, parked)
           handles.set(message.parkedProcess, own)
           break

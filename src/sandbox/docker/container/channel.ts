@@ -4,6 +4,7 @@ import { once } from "node:events"
 import { createServer, type Server } from "node:net"
 import type { Channel, NetworkChannelSpec } from "../../backend.ts"
 import type { NetworkNamespace } from "../../network/netns.ts"
+import { turnAwayUnserved } from "../../network/unserved.ts"
 
 export interface OpenChannel {
   readonly channel: Channel | "none"
@@ -26,6 +27,7 @@ export const openChannel = async (
   const handles: (Server | UdpSocket)[] = []
   const tcp = async (address: string, port: number): Promise<Server> => {
     const server = createServer()
+    turnAwayUnserved(server)
     handles.push(server)
     const listens = once(server, "listening")
     server.listen({ fd: network.listenTcp(address, port) })
@@ -39,6 +41,7 @@ export const openChannel = async (
     for (const port of spec.transparentPorts) transparent.set(port, await tcp("0.0.0.0", port))
     if (!spec.dns) return { channel: { proxy, transparent }, close }
     const dnsUdp = createSocket("udp4")
+    turnAwayUnserved(dnsUdp)
     handles.push(dnsUdp)
     const listens = once(dnsUdp, "listening")
     dnsUdp.bind({ fd: network.bindUdp("127.0.0.1", 53) })
