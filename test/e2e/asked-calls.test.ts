@@ -245,6 +245,21 @@ describe("a call that is asked about before it runs", () => {
     expect(await call()).toMatchObject(asks)
   })
 
+  it("on no folder is for people of any folder to answer, and for that call alone", async () => {
+    await using world = await openDaemonWorld(`manifests: [${writeCostly(outside)}]\n`)
+    const agent = await world.as()
+    const [bea] = (await people(world, "bea")) as [Ask]
+    const call = (more: object = {}) => agent("POST", "/v1/calls", { tool: "dear.ask", input: {}, ...more })
+    const id = idOf(await call())
+    expect((await bea("GET", `/v1/approvals/${id}`)).body).toMatchObject({ about: "call", workspace: "" })
+    expect(await decide(bea, id, "approve")).toMatchObject({ status: 200 })
+    const { grants } = (await bea("GET", "/v1/grants")).body as { grants: object[] }
+    expect(grants).toEqual([expect.objectContaining({ by: "bea", tool: "dear.ask@1", workspace: "" })])
+    expect(await call({ workspace: world.workspace })).toMatchObject(asks)
+    expect(await call()).toMatchObject({ status: 200, body: { value: "dear\n" } })
+    expect(await call()).toMatchObject(asks)
+  })
+
   it("is asked of nobody where it could not run anyway", async () => {
     await using world = await openDaemonWorld("region: moon\n")
     const agent = await world.as()

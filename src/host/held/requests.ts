@@ -6,7 +6,7 @@
  * whom made it; the first no ends it. An answer is on record before it holds. It lets the very same call be made once, until
  * the request's time is over. Nothing is run here.
  */
-import { type Caller, isAllowedFolder, isOperator, mayActForUser, subjectOf, tenantOf } from "../access/caller.ts"
+import { type Caller, isOperator, mayActForUser, mayName, subjectOf, tenantOf } from "../access/caller.ts"
 import { mayVote, releasedBy } from "../access/decide.ts"
 import type { Deed } from "../access/grants.ts"
 import { accessPolicyOf } from "../access/policy.ts"
@@ -47,7 +47,7 @@ const maySee = (caller: Caller, { question, text }: Found): boolean =>
   (isOperator(caller) ||
     (mayActForUser(caller) &&
       (question.asker === subjectOf(caller) || caller.roles.includes("approver")) &&
-      isAllowedFolder(text.workspace, caller.workspaces)))
+      mayName(caller, text.workspace)))
 
 const openTo = async (store: Store, caller: Caller): Promise<readonly Found[]> =>
   (await store.asked(tenantOf(caller), Date.now())).flatMap((question) => {
@@ -222,7 +222,7 @@ export const decideRequest = async (context: Context, asked: Asked): Promise<Env
   const receipt = `sha256:${event?.hash ?? ""}`
   if (refused !== undefined) return envelope(found, receipt, refused)
   const end = asked.decision === "deny" ? await deny(store, asked, found) : await approve(core, store, asked, found)
-  // Somebody else was quicker: that it did not count is on record too.
-  if ("code" in end && end["code"] === "conflict") await log.append(draftOf(asked, found, end as Failure))
+  // Somebody else was quicker, or there was no room for it: that it did not count is on record too.
+  if ("code" in end && end["code"] !== "approval_denied") await log.append(draftOf(asked, found, end as Failure))
   return envelope(found, receipt, end)
 }

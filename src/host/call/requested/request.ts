@@ -26,7 +26,7 @@ export interface RequestText {
   readonly mutates: readonly string[]
   readonly input: JsonObject
   readonly context: JsonObject
-  /** its real path, and its id */
+  /** its real path (`""`: the call is on no folder), and its id */
   readonly workspace: string
   readonly workspaceId: string
   readonly cost?: JsonObject
@@ -45,7 +45,7 @@ export const requestOf = (
   { driver, cost, message, approval }: RequestedCall,
   at: { readonly askedMs: number; readonly expiresMs: number },
 ): NewQuestion => {
-  const { tool, action, input, context, folder, caller, plan, pin, regions } = call
+  const { tool, action, input, context, folder, caller, plan, pin, regions, request, empty } = call
   const place = workspaceId(data, folder.identity)
   const text: RequestText = {
     about: "call",
@@ -57,7 +57,7 @@ export const requestOf = (
     mutates: tool.mutates.map((scope) => scope.text),
     input,
     context,
-    workspace: call.workspace,
+    workspace: request.workspace === undefined && empty !== undefined ? "" : call.workspace,
     workspaceId: place,
     ...(cost === undefined ? {} : { cost: { ...cost } }),
   }
