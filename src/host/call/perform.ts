@@ -2,21 +2,19 @@
  * One call, from request to envelope: the steps in their order, the clock on each, and the receipt at the end.
  *
  * Guarantees: whatever happens, a refusal, a violation, a thrown bug, exactly one receipt is written and one envelope
- * given back. A call whose effects only lack a person's yes may be handed to a holder instead of being thrown away. What a receipt holds of the effects is made before they are committed, and is bounded. Sandboxes, proxies
- * and timers belong to the call's scope and are gone when the envelope is out.
+ * given back. A call whose effects only lack a person's yes may be handed to a holder instead of being thrown away. What a
+ * receipt holds of the effects is made before they are committed, and is bounded. Sandboxes, proxies and timers belong to the
+ * call's scope and are gone when the envelope is out.
  */
-import type { JsonObject } from "../../manifest/types.ts"
-import type { Denial } from "../../sandbox/backend.ts"
-import { machineTrouble } from "../machine-trouble.ts"
 import { changesOf, lookBounds } from "../diffs/changes.ts"
-import { callErrorOf, type Failure, type Success } from "../failure.ts"
+import type { Failure, Success } from "../failure.ts"
 import type { AuditLog } from "../receipts/log.ts"
 import { openCall } from "../receipts/open-calls.ts"
-import { type Committed, receiptOf, receiptRows, type ReceiptRows, whoseCall } from "./receipt.ts"
-import { keepSchemas } from "../receipts/schemas.ts"
+import { receiptRows, whoseCall } from "./receipt.ts"
+import { commitOf, record } from "./recording/record.ts"
+import { broken, Trail } from "./recording/trail.ts"
 import { whatRan } from "../receipts/what-ran.ts"
-import type { CallError, Envelope, ReportedEffect } from "../types.ts"
-import type { AccessRecord } from "../access-record/types.ts"
+import type { Envelope } from "../types.ts"
 import { mutatesOutside } from "../access/decide.ts"
 import { hasRoom } from "./admission/debit.ts"
 import { outOfUse, takeItsPlace, takeTurn } from "./admission/operation.ts"
@@ -27,7 +25,6 @@ import { permitted } from "./authorize.ts"
 import type { HostCore } from "./core.ts"
 import type { CallEvent } from "../events.ts"
 import { askStatus } from "./judging/ask-status.ts"
-import { perhapsDone } from "./judging/second-run.ts"
 import { CallEvents } from "./events.ts"
 import { obtain } from "./obtain.ts"
 import { findRoute, route } from "./route.ts"
@@ -38,43 +35,13 @@ import { cancelled, unlessCancelled } from "./running/cancelled.ts"
 import { price } from "./price.ts"
 import { renew } from "./renew.ts"
 import { seal } from "./seal.ts"
-import { approvalUrl, settle } from "./settle.ts"
+import { settle } from "./settle.ts"
 import { signIn } from "./sign-in.ts"
 import { transform } from "./transform.ts"
-import type { Admitted, Authorized, Holder, Judged, Progress, Requested, Routed, Step } from "./steps.ts"
+import type { Admitted, Authorized, Holder, Judged, Requested, Routed, Step } from "./steps.ts"
 import { told } from "./judging/told.ts"
-import { tellDenials } from "./judging/denials.ts"
 
 type End = Success | Failure
-
-/** What is known of the call so far, for the receipt. */
-class Trail {
-  progress: Progress
-  effects: readonly ReportedEffect[] = []
-  /** what of the effects goes into the receipt, once that is known */
-  rows: ReceiptRows | undefined
-  /** digests of what runs, under way since it was sealed */
-  ran: Promise<JsonObject> | undefined
-  denied: readonly Denial[] = []
-  access: AccessRecord | undefined
-  backend: string | undefined
-  held: JsonObject | undefined
-  /** something of it ran, or was asked of a service, whatever became of that */
-  started = false
-  /** its effects are being committed, or were, and nobody was told yet */
-  committing = false
-  readonly timings: Record<string, number> = {}
-  #at = performance.now()
-  constructor(requested: Requested) {
-    this.progress = requested
-  }
-  mark(step: string, progress?: Progress): void {
-    const now = performance.now()
-    this.timings[step] = now - this.#at
-    this.#at = now
-    if (progress !== undefined) this.progress = progress
-  }
-}
 
 const walk = async (
   core: HostCore,
@@ -299,123 +266,6 @@ const serve = async (
   }
 }
 
-/** Wherever it broke: what had been started may have changed what no layer holds, and a commit may stand. */
-const broken = (error: unknown, { started, committing, progress }: Trail): Failure => {
-  const failure = thrown(error)
-  if (committing) return { ...failure, retryable: false, details: { ...failure.details, commit: "unknown" } }
-  return started && "command" in progress ? perhapsDone(progress, failure) : failure
-}
-
-const thrown = (error: unknown): Failure => {
-  const trouble = machineTrouble(error)
-  const said = error instanceof Error ? error.message : String(error)
-  return {
-    ok: false,
-    code: "internal",
-    message: `the host itself failed: ${trouble?.message ?? said}`,
-    ...(trouble === undefined ? {} : { hint: `${trouble.fix}, then run it again` }),
-    details: error instanceof Error ? { error: error.name } : {},
-  }
-}
-
-const outcome = {
-  committed: "; the effects were committed",
-  unknown: "; whether the effects were is not known",
-  none: "",
-}
-
-const commitOf = (end: End, effects: readonly ReportedEffect[]): keyof typeof outcome => {
-  if (effects.some((effect) => effect.committed)) return "committed"
-  return !end.ok && end.details["commit"] === "unknown" ? "unknown" : "none"
-}
-
-/** Run again, such a call would change twice what it may have changed already. */
-const unrecorded = (commit: keyof typeof outcome, error: unknown): CallError =>
-  callErrorOf({
-    ok: false,
-    code: "internal",
-    message: `the receipt could not be written: ${error instanceof Error ? error.message : String(error)}${outcome[commit]}`,
-    hint: "mend the data folder (disk space, permissions), then run `caisson verify`",
-    ...(commit === "none" ? {} : { retryable: false }),
-    details: { commit },
-  })
-
-const driverOf = (progress: Progress): { driver?: string } =>
-  "driver" in progress ? { driver: progress.driver.key } : {}
-
-const committedOf = (effects: readonly ReportedEffect[]): Committed => {
-  const kept = effects.filter((effect) => effect.committed)
-  if (kept.length === 0) return "none"
-  return kept.length === effects.length ? "all" : new Set(kept.map((effect) => effect.path.toWellFormed()))
-}
-
-/** What its action stands for, of a call that committed all that it did. */
-const firedBy = (progress: Progress): readonly string[] | undefined => {
-  if (!("tool" in progress) || progress.plan) return undefined
-  const { firesEvents = [] } = progress.action ?? {}
-  return firesEvents.length === 0 ? undefined : firesEvents
-}
-
-const approvalOf = (
-  held: Readonly<Record<string, unknown>> | undefined,
-): Pick<Extract<Envelope, { ok: false }>, "approval"> => {
-  const { id, expires } = held ?? {}
-  if (typeof id !== "string" || typeof expires !== "string") return {}
-  return { approval: { id, url: approvalUrl(id), expires } }
-}
-
-const record = async (core: HostCore, log: AuditLog, trail: Trail, end: End): Promise<Envelope> => {
-  const { progress, effects, denied, timings, backend } = trail
-  const error = end.ok ? undefined : callErrorOf(end)
-  const seen = trail.access === undefined ? {} : { access: trail.access }
-  const base = {
-    call: progress.call,
-    ...driverOf(progress),
-    effects,
-    denied: tellDenials(denied, "driver" in progress ? progress : undefined),
-    ...seen,
-  }
-  try {
-    const fired = end.ok ? firedBy(progress) : undefined
-    const schemas = "tool" in progress ? keepSchemas(core.data, progress.tool) : undefined
-    const rows = trail.rows ?? (await receiptRows(progress, effects, denied, await trail.ran))
-    const event = await log.append(
-      receiptOf({
-        progress,
-        rows,
-        committed: committedOf(effects),
-        timings,
-        config: core.config,
-        ...(error === undefined ? {} : { error }),
-        ...(end.ok || end.evidence === undefined ? {} : { evidence: end.evidence }),
-        ...(trail.held === undefined ? {} : { held: trail.held }),
-        ...(backend === undefined ? {} : { backend }),
-        ...(schemas === undefined ? {} : { schemas }),
-        ...(fired === undefined ? {} : { fired }),
-      }),
-    )
-    const receipt = `sha256:${event?.hash ?? ""}`
-    if (fired !== undefined) progress.tell({ type: "fired", events: fired })
-    if (!end.ok)
-      return { ok: false, error: error as CallError, ...base, receipt, ...approvalOf(trail.held ?? end.request) }
-    return {
-      ok: true,
-      value: end.value,
-      ...base,
-      receipt,
-      ...(end.stderr === undefined ? {} : { stderr: end.stderr }),
-      ...(end.notes.length > 0 ? { notes: end.notes } : {}),
-    }
-  } catch (fault) {
-    return {
-      ok: false,
-      error: unrecorded(commitOf(end, effects), fault),
-      ...base,
-      receipt: "none",
-    }
-  }
-}
-
 /** The held call knows its receipt; where that fails, the next host finds it in the log. */
 const noteReceipt = async (holder: Holder | undefined, { call, receipt }: Envelope): Promise<void> => {
   if (receipt !== "none") await holder?.receipted(call, receipt).catch(() => undefined)
@@ -448,11 +298,6 @@ const performTold = async (
   }
 }
 
-const commitTold = (envelope: Envelope): keyof typeof outcome => {
-  if (envelope.effects.some((effect) => effect.committed)) return "committed"
-  return !envelope.ok && envelope.error.details["commit"] === "unknown" ? "unknown" : "none"
-}
-
 /** `holder`: keeps calls that nobody was there to approve; without one nothing is held. `observe` hears what happens. */
 export const perform = async (
   core: HostCore,
@@ -463,7 +308,7 @@ export const perform = async (
   const events = new CallEvents(requested.call, observe)
   const nesting = nestingOf(requested.within, (within) => perform(core, log, within))
   const envelope = await performTold(core, log, { ...requested, nesting, tell: events.tell }, holder)
-  const commit = commitTold(envelope)
+  const commit = commitOf(envelope.effects, envelope.ok ? undefined : envelope.error.details)
   events.tell({ type: "settled", ok: envelope.ok, commit, ...(envelope.ok ? {} : { code: envelope.error.code }) })
   events.flush()
   return envelope
