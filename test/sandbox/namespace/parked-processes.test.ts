@@ -58,6 +58,8 @@ describeNeeding("parked processes that are kept ready", noRoot, () => {
     parkedProcesses.park()
     const handles = usualRoles.length
     await until(() => handed.get(1) === handles && handed.get(2) === handles, "two parked processes wait")
+    // Their networks are there before each has become the shell that waits.
+    await until(() => parkedShells().length === 2, "each of them is its shell")
     const waiting = parkedShells()
     for (const pid of waiting) process.kill(pid, "SIGKILL")
     await until(() => !waiting.some((pid) => existsSync(`/proc/${pid}`)), "they are gone, and that was noticed")
