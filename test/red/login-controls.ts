@@ -234,8 +234,8 @@ export const loginControls: readonly LoginControl[] = [
   {
     name: "a secret that is a file: not kept",
     edits: [
-      edit("host/call/running/keep-home.ts", ".filter(({ path }) => opened?.given?.has(path) !== true)", ""),
-      edit("host/call/sealing/home.ts", "after.content.filter(({ path }) => !given.has(path))", "after.content"),
+      edit("host/call/running/keep-home.ts", ".filter(({ path }) => opened?.isGiven?.(path) !== true)", ""),
+      edit("host/call/sealing/home.ts", "after.content.filter(({ path }) => !isGiven(path))", "after.content"),
     ],
     file: "e2e/secrets-as-files.test.ts",
     reddens: ["is not kept, whatever the program makes of it"],
