@@ -16,7 +16,8 @@ import type { Failure } from "../failure.ts"
 import { type Caller, isAllowedFolder, isOperator, mayActForUser, tenantOf, type WhoActs } from "./caller.ts"
 import { type AccessRecord, type Deed, evaluateGrants } from "./grants.ts"
 import type { AccessPolicy } from "./policy.ts"
-import { counts, mayRelease, ruleMatches, ruleVerdict } from "./rules.ts"
+import { type Capability, requiredBy, ungranted } from "./capabilities.ts"
+import { counts, isForRisk, mayRelease, ruleMatches, ruleReaches, ruleVerdict } from "./rules.ts"
 
 export interface CallFacts extends Deed {
   /** the tool, as the caller named it */
@@ -124,12 +125,11 @@ const namedRules = (policy: AccessPolicy, { tool, action }: Deed): readonly (Gov
 const matchingRules = (policy: AccessPolicy, deed: Deed): readonly GovernanceRule[] =>
   policy.rules.filter((rule) => ruleMatches(rule, deed))
 
+const deniedBy = ({ policy, principal, action, needs, reason, unheld }: AccessRecord): string =>
+  `the policy ${policy ?? ""} does not let ${principal} use ${action}${needs === undefined ? "" : ` (${shown(needs, 64)})`}: ${why[reason]}${unheld === undefined ? "" : ` (${unheld})`}`
+
 const grantRefusal = (record: AccessRecord, file: string | undefined): Failure => ({
-  ...refuse(
-    "unauthorised",
-    `the policy ${record.policy ?? ""} does not let ${record.principal} use ${record.action}: ${why[record.reason]}${record.unheld === undefined ? "" : ` (${record.unheld})`}`,
-    { reason: record.reason, policy: record.policy ?? "" },
-  ),
+  ...refuse("unauthorised", deniedBy(record), { reason: record.reason, policy: record.policy ?? "" }),
   hint:
     record.unheld === undefined
       ? `grant \`${record.action}\` to ${record.principal} in ${file ?? "a policy"}`
@@ -185,7 +185,9 @@ export type Permission =
 
 /** May this caller use this tool at all, whatever it is asked to do and whoever approves it? */
 export const mayUse = (policy: AccessPolicy, caller: WhoActs, deed: Deed, now: number): Permission => {
-  const access = evaluateGrants(policy.grants, caller, deed, now)
+  const granted = evaluateGrants(policy.grants, caller, deed, now)
+  const access =
+    granted.decision === "deny" ? granted : (ungranted(policy.grants, caller, requiredBy(deed.tool), now) ?? granted)
   const [lost] = policy.lost ?? []
   if (lost !== undefined) {
     const denied = { ...access, decision: "deny", reason: "policy-unreadable", policy: lost } as const
@@ -197,6 +199,50 @@ export const mayUse = (policy: AccessPolicy, caller: WhoActs, deed: Deed, now: n
       : (ruleRefusal(policy, deed) ?? dataRefusal(policy, caller, deed))
   if (failure === undefined) return { ok: true, access }
   return { ok: false, access, failure }
+}
+
+export interface Barred {
+  /** whose word it is */
+  readonly policy: string
+  readonly reason: string
+  readonly fix: string
+}
+/**
+ * Why a driver may not serve the call: what it requires is denied, or a rule wants a person's yes to what the contract did
+ * not say, so that nobody was asked about it.
+ */
+export const driverRefusal = (
+  policy: AccessPolicy,
+  caller: WhoActs,
+  deed: Deed,
+  needed: readonly Capability[],
+  now: number,
+): Barred | undefined => {
+  const access = ungranted(policy.grants, caller, needed, now)
+  if (access !== undefined)
+    return {
+      policy: access.policy ?? "",
+      reason: deniedBy(access),
+      fix: `grant \`${access.action}\` in a policy, or narrow the driver`,
+    }
+  for (const rule of policy.rules)
+    for (const capability of needed.filter((one) => ruleReaches(rule, one))) {
+      const says = ruleVerdict(rule, deed, needed)
+      const what = `${capability.action} (${shown(capability.of, 64)})`
+      if (says === "deny")
+        return {
+          policy: rule.slug,
+          reason: `the policy ${rule.slug} denies ${what}`,
+          fix: "use another driver, or change the rule",
+        }
+      if (says === "ask" && !(ruleMatches(rule, deed) && isForRisk(rule, deed)))
+        return {
+          policy: rule.slug,
+          reason: `the policy ${rule.slug} wants a person's approval of ${what}, which the contract does not name`,
+          fix: "name it in `requires` of the contract, so that a person is asked",
+        }
+    }
+  return undefined
 }
 
 /** What a refused caller hears: who may not use a tool is not told that it is there; why is kept for the receipt. */
@@ -252,8 +298,7 @@ export const mayVote = (policy: AccessPolicy, person: Caller, deed: Deed, maker:
 /** Rules that allow so many calls in a time, and speak of this one. */
 export const budgetedRules = (policy: AccessPolicy, deed: Deed): readonly GovernanceRule[] =>
   rulesOf(policy, deed).filter(
-    ({ decision, budget, match }) =>
-      decision === "allow" && budget !== undefined && deed.tool.riskLevel >= match.riskLevelMin,
+    (rule) => rule.decision === "allow" && rule.budget !== undefined && isForRisk(rule, deed),
   )
 
 /**
@@ -290,8 +335,8 @@ const approvalFor = (policy: AccessPolicy, caller: Caller, call: CallFacts): App
     ...rulesOf(policy, call).map((rule) => (ruleVerdict(rule, call) === "allow" ? 0 : 2)),
   ) as Rank
   const mayGrant = mayApprove(policy, caller, call)
-  const speaking = [...new Map(rulesOf(policy, call).map((rule) => [rule.slug, rule])).values()].filter(
-    ({ match }) => tool.riskLevel >= match.riskLevelMin,
+  const speaking = [...new Map(rulesOf(policy, call).map((rule) => [rule.slug, rule])).values()].filter((rule) =>
+    isForRisk(rule, call),
   )
   const asking = speaking.find((rule) => ruleVerdict(rule, call) === "ask")
   const granted = approved && mayGrant

@@ -74,6 +74,8 @@ export interface AccessRecord {
   readonly chain: readonly string[]
   /** the one that decided */
   readonly policy?: string
+  /** the host or the secret that it is about, where the action is what a call requires beside its own */
+  readonly needs?: string
   /** the limit or requirement that decided */
   readonly unheld?: string
 }
@@ -124,7 +126,7 @@ const inScope = (scope: string | undefined, { tool }: Deed): boolean =>
   scope === undefined || scope === "*" || tool.mutates.every((declared) => holds(scope, declared))
 
 /** Roles are the actor's own: they are not lent to the user that it acts for. */
-const isPrincipal = (principal: Principal, who: WhoActs): boolean => {
+export const isPrincipal = (principal: Principal, who: WhoActs): boolean => {
   const { user, actor } = who
   if (principal.kind === "anyone") return true
   if (principal.kind !== "scheme") return false
@@ -142,7 +144,7 @@ export const isKnownPrincipal = (principal: Principal): boolean => {
 }
 
 type Held = "holds" | Extract<GrantReason, "condition-failed" | "explicit-revoke" | "ttl-expired">
-const standing = ({ revoked, endsAt, conditions }: Grant, who: WhoActs, now: number): Held => {
+export const standing = ({ revoked, endsAt, conditions }: Grant, who: WhoActs, now: number): Held => {
   if (revoked) return "explicit-revoke"
   if (endsAt !== undefined && now >= endsAt) return "ttl-expired"
   return conditions.every((condition) => conditionHolds(condition, who, now)) ? "holds" : "condition-failed"

@@ -1,12 +1,13 @@
 /**
  * AIP-7: what a class of actions needs before it runs. Rules of the operator's own folders, and those that a contract
- * names itself.
+ * names itself. A rule speaks of a call by its tool, its action, or what it requires beside them.
  *
  * Guarantees: pure. The strictest rule holds: deny, then approval, then allow (C-45). A budget that this call was not
  * debited to reads as used up: a person is asked. Where a rule names its signers, nobody else's yes counts, and where it
  * wants more than one of them, no single yes does.
  */
 import type { GovernanceRule, Signer } from "../../manifest/types.ts"
+import { type Capability, mayMeet, requiredBy, riskOf, subjectsOf } from "./capabilities.ts"
 import { type Caller, isOperator, subjectOf } from "./caller.ts"
 import type { Deed } from "./grants.ts"
 
@@ -25,8 +26,14 @@ const fits = (pattern: string, text: string): boolean => {
   return text.length - last.length >= at && text.endsWith(last)
 }
 
+/** Does a rule speak of such a capability, by its action as policies write it? */
+export const ruleReaches = ({ match: { action, subject } }: GovernanceRule, capability: Capability): boolean =>
+  [capability.action, capability.action.replaceAll(":", ".")].some((name) => fits(action, name)) &&
+  (subject === undefined || subjectsOf(capability).some((name) => fits(subject, name)) || mayMeet(subject, capability))
+
 /** Does a rule that nobody named speak of this call? */
 export const ruleMatches = (rule: GovernanceRule, { tool, action }: Deed): boolean => {
+  if (requiredBy(tool).some((capability) => ruleReaches(rule, capability))) return true
   const actions = [tool.id, ...(action === undefined ? [] : [action.id, action.id.replaceAll(":", ".")])]
   if (!actions.some((name) => fits(rule.match.action, name))) return false
   const { subject } = rule.match
@@ -35,10 +42,19 @@ export const ruleMatches = (rule: GovernanceRule, { tool, action }: Deed): boole
   return subjects.some((name) => fits(subject, name))
 }
 
+/** Is it about risks as large as this call's, or as those of what it requires? */
+export const isForRisk = (
+  rule: GovernanceRule,
+  { tool }: Deed,
+  needed: readonly Capability[] = requiredBy(tool),
+): boolean =>
+  Math.max(tool.riskLevel, ...needed.filter((one) => ruleReaches(rule, one)).map(riskOf)) >= rule.match.riskLevelMin
+
 type RuleVerdict = "deny" | "ask" | "allow"
-/** A rule for larger risks than the tool's says nothing. Words that are not known ask. */
-export const ruleVerdict = (rule: GovernanceRule, { tool, within }: Deed): RuleVerdict => {
-  if (tool.riskLevel < rule.match.riskLevelMin) return "allow"
+/** A rule for larger risks than the call's says nothing. Words that are not known ask. */
+export const ruleVerdict = (rule: GovernanceRule, deed: Deed, needed?: readonly Capability[]): RuleVerdict => {
+  if (!isForRisk(rule, deed, needed)) return "allow"
+  const { within } = deed
   if (rule.decision === "deny") return "deny"
   const hasRoom = rule.budget === undefined || within?.has(rule.slug) === true
   return rule.decision === "allow" && hasRoom && rule.autonomy > 1 ? "allow" : "ask"

@@ -15,6 +15,8 @@ import { resolve } from "../resolver/resolve.ts"
 import type { Resolution, ResolveInput, RoutePolicy } from "../resolver/types.ts"
 import type { RoutePhase } from "../types.ts"
 import type { HostCore } from "./core.ts"
+import type { Barred } from "../access/decide.ts"
+import { barredDrivers } from "./admission/required.ts"
 import { unenforceable } from "./sealing/enforceable.ts"
 import { authStates, lackedBy, loginDetails } from "./sign-in.ts"
 import type { Authorized, Routed, Step } from "./steps.ts"
@@ -91,6 +93,18 @@ const unknownLogin = (
 ): Failure | undefined =>
   code === "auth_required" && cause.driver !== undefined ? auth.get(cause.driver)?.fault : undefined
 
+/** No driver is left, and rules kept some of them from the call: the receipt names them. */
+const barredRoute = (
+  resolution: Extract<Resolution, { ok: false }>,
+  barred: ReadonlyMap<string, Barred>,
+): Failure | undefined =>
+  barred.size === 0
+    ? undefined
+    : {
+        ...routeFailure(resolution),
+        evidence: { barred: [...barred].map(([driver, { policy, reason }]) => ({ driver, policy, reason })) },
+      }
+
 interface Routing {
   readonly resolution: Resolution
   readonly broken?: Failure
@@ -113,6 +127,7 @@ export const findRoute = async (
   })
   const lacks = await lackedBy(core, call, drivers)
   const auth = await authStates(core, call, drivers, lacks)
+  const barred = barredDrivers(core, call, drivers)
   const asked: ResolveInput = {
     tool: call.tool,
     drivers,
@@ -127,6 +142,7 @@ export const findRoute = async (
     availability,
     health: new Map(),
     auth,
+    barred,
     now: Date.now(),
   }
   const serving = new Set(resolve(asked).rows.flatMap(({ phase, driver }) => (couldServe(phase) ? [driver] : [])))
@@ -134,7 +150,7 @@ export const findRoute = async (
   const resolution = resolve({ ...asked, health: await core.health(there, mayAsk), now: Date.now() })
   const broken =
     brokenDriver(core, call, resolution) ??
-    (resolution.ok ? undefined : (lacks.fault ?? unknownLogin(resolution, auth)))
+    (resolution.ok ? undefined : (lacks.fault ?? unknownLogin(resolution, auth) ?? barredRoute(resolution, barred)))
   return { resolution, availability, ...(broken === undefined ? {} : { broken }) }
 }
 

@@ -165,8 +165,10 @@ const regionsOf = ({ policy, call }: ResolveInput): readonly string[] | undefine
   return policy.regions.filter((region) => regions.includes(region))
 }
 
-/** Phase 3: the operator's tags and regions. */
-const policyDrop = ({ contract, verifiedTags }: RegisteredDriver, input: ResolveInput): Drop | undefined => {
+/** Phase 3: what the driver requires, the operator's tags, and regions. */
+const policyDrop = ({ key, contract, verifiedTags }: RegisteredDriver, input: ResolveInput): Drop | undefined => {
+  const barred = input.barred?.get(key)
+  if (barred !== undefined) return { code: "policy_violation", reason: barred.reason, fix: barred.fix }
   const { allow = [], deny = [] } = input.policy.tags ?? {}
   const denied = contract.policyTags.filter((tag) => deny.includes(tag))
   if (denied.length > 0) return { code: "policy_violation", reason: `the policy denies its tag ${list(denied)}` }

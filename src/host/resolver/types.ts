@@ -61,6 +61,8 @@ export interface ResolveInput {
   readonly health: ReadonlyMap<string, HealthStatus>
   /** a driver with an `auth` or `setup` block that is missing here has not done it */
   readonly auth: ReadonlyMap<string, AuthStatus>
+  /** drivers that the operator's policies keep from this caller, by what they require; absent: none */
+  readonly barred?: ReadonlyMap<string, { readonly reason: string; readonly fix: string }>
   /** epoch milliseconds; absent: every failed health check counts as recent */
   readonly now?: number
 }
