@@ -4,7 +4,8 @@
  * Guarantees: of several who decide at once, one does, across processes; the others are told. The answer counts only from
  * who may give it, in time, and for a workspace that this host would admit now. A layer that is not what was held, a
  * workspace that changed underneath or is another folder: nothing is committed. Every answer that was taken leaves a
- * receipt that names the call's own.
+ * receipt that names the call's own. Where a rule wants several people, each one's yes is to that very layer, and is kept
+ * until they are enough; the first no ends it.
  */
 import type { Caller } from "../access/caller.ts"
 import { keptReason } from "../call/judging/effects.ts"
@@ -12,18 +13,21 @@ import { openWorkspace } from "../call/admission/workspace.ts"
 import { callErrorOf, type Failure } from "../failure.ts"
 import { hasFinished, txRootOf } from "../../sandbox/effects/index.ts"
 import type { HeldCommitResult } from "../../sandbox/layers/held.ts"
+import { digestOf } from "../../manifest/values/digest.ts"
+import type { Ballot } from "../call/requested/redeem.ts"
 import { now } from "../store/instant.ts"
-import { type ClaimResult, type HeldCall, StoreUnavailable } from "../store/store.ts"
+import { type ClaimResult, type HeldCall, type Store, StoreUnavailable } from "../store/store.ts"
 import type { Envelope } from "../types.ts"
 import type { HeldContext } from "./context.ts"
 import { decideRequest } from "./requests.ts"
-import { maySee, mayDecide } from "./deciders.ts"
-import { expiresOf, factsOf, isDamaged } from "./facts.ts"
+import { maySee, mayDecide, wantsOthers } from "./deciders.ts"
+import { expiresOf, factsOf, isDamaged, toolName } from "./facts.ts"
 import { type HeldAnswer, folderOf, isCallId, lockHeld, readAnswer } from "./files.ts"
 import { refusedDraft } from "./receipts.ts"
 import { finalEnvelope } from "./final.ts"
 import { endClaim } from "./settle-held.ts"
 import { makeWhole, receiptHolding, resume } from "./tend.ts"
+import { approvedAlready, countYes, takeBackAll, waiting } from "./yeses.ts"
 
 type Answer = "approve" | "deny"
 
@@ -205,6 +209,62 @@ const refuse = async (
   }
 }
 
+/** A yes is to this layer and to what led to it. */
+const ballotOf = (held: HeldCall): Ballot => {
+  const { user, tool, bound, layer, answer } = factsOf(held)
+  return {
+    tenant: held.tenant,
+    user,
+    tool: toolName(factsOf(held)),
+    workspace: held.workspace,
+    request: { id: held.id, digest: digestOf(["effects", tool.digest, bound ? { ...bound } : null, layer, answer]) },
+  }
+}
+
+/** Nobody takes it for the call's own end, which it is not. */
+const waitsForOthers = fail(
+  "approval_required",
+  "this yes is on record; a rule wants those of others too, and nothing was committed yet",
+  { hint: "others whose approval it needs answer the same id", retryable: false, details: waiting },
+)
+
+interface Yeses {
+  /** enough of them; absent: nobody else is wanted */
+  readonly yeses?: readonly { readonly id: string; readonly by: string }[]
+}
+/** Whether the effects may be committed now, or this person waits for others. */
+const releasing = async (
+  { core }: HeldContext,
+  store: Store,
+  { caller, reason }: Asked,
+  held: HeldCall,
+): Promise<Yeses | Failure> => {
+  const facts = factsOf(held)
+  const deed = wantsOthers(core, caller, facts)
+  if (deed === undefined) return {}
+  const vote = {
+    ...ballotOf(held),
+    path: facts.folder.path,
+    expiresMs: held.at.wallMs + held.holdMs,
+    maker: facts.actor,
+    caller,
+    ...(reason === undefined ? {} : { reason }),
+  }
+  const counted = await countYes(core, store, vote, deed)
+  if ("code" in counted) return counted
+  if (counted.released !== undefined) return { yeses: counted.released.map(({ id, facts: { by } }) => ({ id, by })) }
+  return counted.yes === undefined ? approvedAlready : waitsForOthers
+}
+
+/** Yeses to what is settled are of no use to anybody; where they cannot be taken back, their time runs out. */
+const forgetYeses = async (store: Store, held: HeldCall): Promise<void> => {
+  try {
+    await takeBackAll(store, ballotOf(held))
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error
+  }
+}
+
 const decideLocked = async (
   context: HeldContext,
   { id, decision, caller, reason }: Asked,
@@ -220,24 +280,31 @@ const decideLocked = async (
   if (!claimed.ok) return refuse(context, { id, decision, caller }, found, notClaimed(id, claimed))
   const { held, claim } = claimed
   const answer = readAnswer(context.core.data, id, factsOf(held).answer)
+  const why = reason === undefined ? {} : { reason }
+  const released = decision === "deny" ? {} : await releasing(context, store, { id, decision, caller, ...why }, held)
   const ended: Ended =
-    decision === "deny"
-      ? {
-          committed: false,
-          final: true,
-          failure: fail("approval_denied", "a person said no to these effects; nothing was committed"),
-        }
-      : await commit(context, caller, held, answer, cancel).catch((error: unknown) =>
-          endOf({ ok: false, reason: "failed", message: error instanceof Error ? error.message : String(error) }),
-        )
+    "code" in released
+      ? { committed: false, final: false, failure: released }
+      : decision === "deny"
+        ? {
+            committed: false,
+            final: true,
+            failure: fail("approval_denied", "a person said no to these effects; nothing was committed"),
+          }
+        : await commit(context, caller, held, answer, cancel).catch((error: unknown) =>
+            endOf({ ok: false, reason: "failed", message: error instanceof Error ? error.message : String(error) }),
+          )
   const error = ended.failure === undefined ? undefined : callErrorOf(ended.failure)
   const { committed, final } = ended
   const settled = await endClaim(context, held, claim, {
     committed,
     final,
     ...(error === undefined ? {} : { error }),
-    ...(reason === undefined ? {} : { reason }),
+    ...(released === waitsForOthers ? { waits: true } : {}),
+    ...("yeses" in released && committed ? { yeses: released.yeses } : {}),
+    ...why,
   })
+  if (final) await forgetYeses(store, held)
   const failed = settled.error
   return finalEnvelope(held, answer, {
     committed,

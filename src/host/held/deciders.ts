@@ -4,11 +4,12 @@
  * Guarantees: pure but for the clock that grants run out by. Nobody of another tenant sees one, whatever their names and
  * roles. Who may not see a held call gets the answer for one that is
  * not there. A yes counts from who made the call where that may approve, from an approver otherwise, and where a rule names
- * its signers only from one of them. Who made it is who was authenticated: nobody approves their own call by another user's
+ * its signers only from one of them; where it wants several, of so many people together, none of whom made it. Who made it is who was authenticated: nobody approves their own call by another user's
  * name. What a rule denies by now, or a grant no longer covers, is not committed, whoever says yes. A tool that is not
  * registered here any more can only be decided where no rule spoke of it and there are no grants to hold it against.
  */
-import { mayApprove, mayUse } from "../access/decide.ts"
+import { mayApprove, mayUse, mayVote } from "../access/decide.ts"
+import type { Deed } from "../access/grants.ts"
 import { type Caller, isAllowedFolder, isOperator, mayActForUser, tenantOf } from "../access/caller.ts"
 import { accessPolicyOf } from "../access/policy.ts"
 import type { HostCore } from "../call/core.ts"
@@ -53,6 +54,15 @@ export const noSigner = unauthorised(
   "ask one of its signers",
 )
 
+/** What was done, where the rules want more than this person's yes to it; undefined: it is enough. */
+export const wantsOthers = (core: HostCore, caller: Caller, facts: HeldFacts): Deed | undefined => {
+  const tool = boundTool(core.registry, toolName(facts), facts.tool)
+  if (tool === undefined) return undefined
+  const deed = { tool, ...actionOf(core.registry, tool) }
+  const policy = accessPolicyOf(core.registry, core.config)
+  return mayApprove(policy, { ...caller, mayApprove: true }, deed) ? undefined : deed
+}
+
 /** Why this caller's answer does not count; undefined where it does. */
 export const mayDecide = (core: HostCore, caller: Caller, facts: HeldFacts, approves: boolean): Failure | undefined => {
   const barred = mayAnswer(caller, facts)
@@ -69,5 +79,5 @@ export const mayDecide = (core: HostCore, caller: Caller, facts: HeldFacts, appr
   const deed = { tool, ...actionOf(core.registry, tool) }
   const permission = mayUse(policy, facts, deed, Date.now())
   if (!permission.ok) return permission.failure
-  return mayApprove(policy, { ...caller, mayApprove: true }, deed) ? undefined : noSigner
+  return mayVote(policy, { ...caller, mayApprove: true }, deed, facts.actor) ? undefined : noSigner
 }

@@ -38,13 +38,17 @@ export interface DecisionEnd {
   readonly final: boolean
   /** written by another host than the one that was deciding */
   readonly crashed?: boolean
+  /** it is on record, and others are wanted still */
+  readonly waits?: boolean
+  /** the yeses that let it be committed, where a rule wanted several */
+  readonly yeses?: readonly { readonly id: string; readonly by: string }[]
   /** why, in the words of who decided */
   readonly reason?: string
 }
 
 export const decisionDraft = (held: HeldCall, claim: Claim, end: DecisionEnd): EventDraft => {
   const facts = factsOf(held)
-  const { error, committed, final, crashed, reason } = end
+  const { error, committed, final, crashed, reason, waits, yeses } = end
   const commit = error?.details["commit"]
   return {
     actor: { id: claim.by, role: claim.decision === "expire" ? "host" : "approver" },
@@ -63,6 +67,8 @@ export const decisionDraft = (held: HeldCall, claim: Claim, end: DecisionEnd): E
         number: claim.number,
         answer: claim.decision,
         final,
+        ...(waits === true ? { waits } : {}),
+        ...(yeses === undefined ? {} : { yeses: yeses.map(({ id, by }) => ({ id, by })) }),
         ...(reason === undefined ? {} : { reason }),
         ...(held.receipt === undefined ? {} : { held_receipt: held.receipt }),
       },

@@ -7,24 +7,22 @@
  * the request's time is over. Nothing is run here.
  */
 import { type Caller, isOperator, mayActForUser, mayName, subjectOf, tenantOf } from "../access/caller.ts"
-import { mayVote, releasedBy } from "../access/decide.ts"
+import { mayVote } from "../access/decide.ts"
 import type { Deed } from "../access/grants.ts"
 import { accessPolicyOf } from "../access/policy.ts"
 import { actionOf, boundTool } from "../call/admission/find-tool.ts"
 import type { HostCore } from "../call/core.ts"
-import { createUlids } from "../data/ulid.ts"
 import { callErrorOf, type Failure } from "../failure.ts"
-import { hostLimits } from "../limits.ts"
 import type { JsonObject } from "../../manifest/types.ts"
 import type { EventDraft } from "../receipts/event.ts"
 import type { AuditLog } from "../receipts/log.ts"
 import { tenantFact } from "../receipts/whose.ts"
-import { now } from "../store/instant.ts"
-import type { AskedQuestion, GrantRecord, Store } from "../store/store.ts"
+import type { AskedQuestion, Store } from "../store/store.ts"
 import type { Envelope, HeldApproval, HeldApprovalDetail } from "../types.ts"
-import { yesesTo } from "../call/requested/redeem.ts"
+import { ballotOf } from "../call/requested/redeem.ts"
 import { type RequestText, textOf } from "../call/requested/request.ts"
 import { mayAnswer, noSigner } from "./deciders.ts"
+import { approvedAlready, countYes, takeBackAll, waiting } from "./yeses.ts"
 
 interface Context {
   readonly core: HostCore
@@ -157,57 +155,41 @@ const envelope = ({ question, text }: Found, receipt: string, end: JsonObject | 
     : { ok: true, value: end as JsonObject, ...base }
 }
 
-const nextId = createUlids()
-
-const yesOf = ({ caller, reason = "" }: Asked, { question, text }: Found): GrantRecord => ({
-  id: nextId(),
-  tenant: question.tenant,
-  user: text.user,
-  tool: question.tool,
-  workspace: text.workspaceId,
-  uses: 1,
-  used: 0,
-  made: now(),
-  expiresMs: question.expiresMs,
-  facts: {
-    by: caller.actor,
-    roles: caller.roles,
-    reason,
-    path: text.workspace.toWellFormed(),
-    request: { id: question.id, digest: question.digest },
-  },
-})
-
 const approve = async (core: HostCore, store: Store, asked: Asked, found: Found): Promise<JsonObject | Failure> => {
-  const { question } = found
-  const before = await yesesTo(store, question)
-  if (before.some(({ person }) => person.actor === asked.caller.actor))
-    return fail("conflict", "this caller approved it already", "wait for the others whose approval it needs")
-  const yes = yesOf(asked, found)
-  const bounds = { count: hostLimits.grants.value, keepMs: hostLimits.grantKeepMs.value }
-  if (!(await store.grant(yes, bounds))) return fail("limit_exceeded", "too many yeses wait to be used")
+  const { question, text } = found
+  const { caller, reason } = asked
+  const [deed, ballot] = [deedOf(core, found), ballotOf(question)]
+  if (deed === undefined || ballot === undefined) return decidedAlready
+  const vote = {
+    ...ballot,
+    path: text.workspace,
+    expiresMs: question.expiresMs,
+    maker: question.actor,
+    caller,
+    ...(reason === undefined ? {} : { reason }),
+  }
+  const counted = await countYes(core, store, vote, deed)
+  if ("code" in counted) return counted
+  const { yes, released } = counted
+  if (yes === undefined) return approvedAlready
   const takeBack = async (): Promise<Failure> => {
     await store.revokeGrant(yes.tenant, yes.id, Date.now())
     return decidedAlready
   }
-  const people = await yesesTo(store, question)
-  const deed = deedOf(core, found)
-  const maker = { ...asked.caller, actor: question.actor }
-  const isReleased = deed && releasedBy(accessPolicyOf(core.registry, core.config), maker, people, deed) !== undefined
-  if (isReleased !== true) {
+  if (released === undefined) {
     const isOpen = (await store.asked(question.tenant, Date.now())).some(({ id }) => id === question.id)
-    return isOpen ? { approved: false, waits_for: "others whose approval it needs" } : takeBack()
+    return isOpen ? waiting : takeBack()
   }
   const answer = JSON.stringify({ decision: "approve" })
-  if (!(await store.answerAsked(question.tenant, question.id, answer, asked.caller.actor, Date.now())))
-    return takeBack()
+  if (!(await store.answerAsked(question.tenant, question.id, answer, caller.actor, Date.now()))) return takeBack()
   return { approved: true, next: "make the same call again", until: new Date(question.expiresMs).toISOString() }
 }
 
 const deny = async (store: Store, { caller, reason }: Asked, { question }: Found): Promise<Failure> => {
   const answer = JSON.stringify({ decision: "deny", ...(reason === undefined ? {} : { reason }) })
   if (!(await store.answerAsked(question.tenant, question.id, answer, caller.actor, Date.now()))) return decidedAlready
-  for (const { grant } of await yesesTo(store, question)) await store.revokeGrant(grant.tenant, grant.id, Date.now())
+  const ballot = ballotOf(question)
+  if (ballot !== undefined) await takeBackAll(store, ballot)
   return fail("approval_denied", "a person said no to this call; nothing was run")
 }
 

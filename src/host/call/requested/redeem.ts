@@ -22,13 +22,27 @@ type Redeemed =
   | { readonly is: "asked"; readonly id: string; readonly expires: string }
   | { readonly is: "not-asked"; readonly why: string }
 
+/** What people say yes to: by its id, its digest, and whose call it is of. */
+export interface Ballot {
+  readonly tenant: string
+  readonly user: string
+  readonly tool: string
+  /** by the id that the data folder issued */
+  readonly workspace: string
+  readonly request: { readonly id: string; readonly digest: string }
+}
+
 /** Those who said yes to it and whose yes is still good, as they were then. */
-export const yesesTo = async (store: Store, question: AskedQuestion) => {
+export const yesesTo = async (store: Store, { tenant, user, tool, workspace, request }: Ballot) => {
+  const given = await store.grants({ tenant, covering: { user, tool, workspace } })
+  return given.filter((grant) => isYesTo(grant, request)).map((grant) => ({ grant, person: giverOf(grant) }))
+}
+
+export const ballotOf = (question: AskedQuestion): Ballot | undefined => {
   const text = textOf(question)
-  if (text === undefined) return []
-  const covering = { user: text.user, tool: question.tool, workspace: text.workspaceId }
-  const given = await store.grants({ tenant: question.tenant, covering })
-  return given.filter((grant) => isYesTo(grant, question)).map((grant) => ({ grant, person: giverOf(grant) }))
+  if (text === undefined) return undefined
+  const { tenant, tool, id, digest } = question
+  return { tenant, user: text.user, tool, workspace: text.workspaceId, request: { id, digest } }
 }
 
 const useAll = async (
@@ -59,7 +73,8 @@ const use = async (
     return { is: "denied", ...(answer.reason === undefined ? {} : { reason: answer.reason }) }
   const { tool, action, caller } = call
   const deed = { tool, ...(action === undefined ? {} : { action }) }
-  const people = await yesesTo(store, taken)
+  const ballot = ballotOf(taken)
+  const people = ballot === undefined ? [] : await yesesTo(store, ballot)
   const chosen = releasedBy(accessPolicyOf(core.registry, core.config), caller, people, deed)
   const used =
     chosen &&
