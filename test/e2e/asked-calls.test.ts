@@ -84,6 +84,27 @@ describe("a call that is asked about before it runs", () => {
     expect(await verifyChain(world.data)).toMatchObject({ ok: true })
   })
 
+  it("is made again under another key: the first one goes on answering that it has to be approved", async () => {
+    await using world = await openDaemonWorld("approvals: { on_mutate: auto }\n")
+    const agent = await world.as()
+    const [bea] = (await people(world, "bea")) as [Ask]
+    const keyed = (key: string) => mail(world, agent, "one", {}, { "idempotency-key": key })
+    const first = await keyed("monday")
+    expect(first).toMatchObject(asks)
+    const id = idOf(first)
+    expect(await decide(bea, id, "approve")).toMatchObject({ status: 200, body: { value: { approved: true } } })
+    const replayed = await keyed("monday")
+    expect(replayed.status).toBe(428)
+    expect(replayed.body).toEqual(first.body)
+    expect(sent(world), "a replay runs nothing, and uses no yes up").toBeUndefined()
+    const made = await keyed("tuesday")
+    expect(made).toMatchObject({ status: 200, body: { ok: true } })
+    expect(sent(world)).toBe("one")
+    expect((await keyed("tuesday")).body).toEqual(made.body)
+    expect((await keyed("monday")).body, "what it answered stays what it answered").toEqual(first.body)
+    expect(await keyed("wednesday"), "the yes was for one call").toMatchObject(asks)
+  })
+
   it("is let through once, however many make it at once and however many said yes", async () => {
     await using world = await openDaemonWorld("approvals: { on_mutate: auto }\n")
     const agent = await world.as()
