@@ -312,7 +312,11 @@ export const openDaemon = async (options: DaemonOptions = {}): Promise<Daemon> =
     },
   })
   const operations = { health, metrics, reload, isOpen: () => settings.metrics === "open" }
-  const connections = new Connections(daemonLimits.connections.value)
+  const connections = new Connections(daemonLimits.connections.value, () => {
+    // What the operator lets one user have at once has to come over something.
+    const { callsPerUser, streamsPerUser } = settings.limits
+    return Math.max(daemonLimits.connectionsOfOne.value, 2 * callsPerUser + streamsPerUser)
+  })
   const standing = opening.use(new Standing(host))
   const doors = { knocks, connections, standing, names }
   const parts = { host, calls, streams, ...doors, log, operations, version, empty, changes, onFault }

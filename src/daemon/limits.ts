@@ -15,6 +15,10 @@ export const daemonLimits = Object.freeze({
     2_048,
     "the oldest connection that has shown no good token makes room; else the further one is closed",
   ),
+  connectionsOfOne: limit(
+    512,
+    "of one user, or as many as their calls and streams may be: a request over a further one is overloaded, and it makes room as one without a token",
+  ),
   bodiesBytes: limit(256 * MiB, "bodies of requests under way, all together: overloaded"),
   bodiesOfOneBytes: limit(64 * MiB, "of one user: overloaded"),
   answerStallMs: limit(20_000, "a reader that takes nothing of its answer for so long: its connection ends"),

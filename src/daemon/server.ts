@@ -155,10 +155,14 @@ const secure = (app: FastifyInstance, parts: ServerParts, callers: Callers): ((r
     }
     const { url = "" } = request.routeOptions
     if (OPEN_TO_ALL.has(url) || (url === "/metrics" && parts.operations.isOpen())) return
-    callers.set(request, await authenticate(request))
+    const caller = await authenticate(request)
+    callers.set(request, caller)
     const { socket } = request.raw
     if (parts.knocks.isLocal(socket)) return
-    parts.connections.isKnown(socket)
+    if (!parts.connections.isKnown(socket, { tenant: tenantOf(caller), user: caller.user }))
+      throw refuse("overloaded", "this user has as many connections as one may", "use those that are there", {
+        "retry-after": "5",
+      })
     parts.standing.watch(reply.raw, tokenIn(request) ?? "")
   })
   return (request) => {

@@ -77,6 +77,42 @@ it("as many strangers as there are connections keep nobody out who has a token, 
   }
 }, 60_000)
 
+it("one user's connections leave room for others', however many of them have shown a good token", async () => {
+  await using world = await openDaemonWorld()
+  const tokenOf = async (user: string): Promise<Record<string, string>> => {
+    const made = await world.daemon.host.tokens.issue({ user, workspaces: [world.workspace] })
+    return { authorization: `Bearer ${made.ok ? made.value.token : ""}` }
+  }
+  const [alice, bob] = [await tokenOf("alice"), await tokenOf("bob")]
+  // Let in, and then without the body that was promised.
+  const unfinished = requestOf("POST", "/v1/calls", {
+    ...alice,
+    "content-type": "application/json",
+    "content-length": "10",
+    expect: "100-continue",
+  })
+  const held: Wire[] = []
+  try {
+    while (held.length < daemonLimits.connections.value + 50) {
+      const some = Array.from({ length: 128 }, () => openWire(world.address))
+      held.push(...some)
+      await Promise.all(some.map(({ socket }) => once(socket, "connect").catch(() => undefined)))
+      for (const wire of some) wire.say(unfinished)
+    }
+    for (let nth = 0; nth < 5; nth += 1) {
+      using fresh = openWire(world.address)
+      fresh.say(requestOf("GET", "/v1/tools", bob))
+      expect(statusesIn(await fresh.until(/^HTTP\/1\.1 \d+/))).toEqual([200])
+    }
+    expect(held.filter(({ heard }) => heard.includes("100 Continue")).length).toBeGreaterThan(10)
+    using beyond = openWire(world.address)
+    beyond.say(requestOf("GET", "/v1/tools", alice))
+    expect(statusesIn(await beyond.until(/overloaded/))).toEqual([503])
+  } finally {
+    for (const { socket } of held) socket.destroy()
+  }
+}, 60_000)
+
 it("bodies that one user sends at once are bounded before they are read, said or not how long they are; others are served", async () => {
   await using world = await openDaemonWorld()
   const tokenOf = async (user: string): Promise<Record<string, string>> => {
