@@ -9,7 +9,9 @@ import { Agent, request } from "node:http"
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { setTimeout as pause } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
+import { daemonLimits } from "../src/daemon/limits.ts"
 import { daemonSocket } from "../src/data-folder/paths.ts"
 import { createHost } from "../src/host/index.ts"
 import { bar, interleave } from "./measure.ts"
@@ -59,6 +61,11 @@ const stop = async (child: ChildProcess): Promise<void> => {
 }
 const megabytes = (pid: number): number =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024
+/** Left alone for longer than it takes to rest. */
+const rested = async (pid: number): Promise<number> => {
+  await pause(daemonLimits.restMs.value + 5_000)
+  return megabytes(pid)
+}
 
 const agent = new Agent({ keepAlive: true, maxSockets: 64 })
 const body = JSON.stringify({ tool: "bench.true", input: {}, workspace })
@@ -154,8 +161,9 @@ try {
   const data = join(folder, "daemon")
   const daemon = await startDaemon(data)
   try {
-    const idle = megabytes(daemon.pid ?? 0)
-    console.log(`idle: ${idle.toFixed(0)} MB`)
+    const started = megabytes(daemon.pid ?? 0)
+    const idle = await rested(daemon.pid ?? 0)
+    console.log(`just started: ${started.toFixed(0)} MB · idle: ${idle.toFixed(0)} MB`)
     bar("MB while idle", idle, 150)
     await using host = await createHost({
       data: join(folder, "host"),
@@ -196,7 +204,10 @@ try {
           `  64 clients get ${(over.perSecond / own.perSecond).toFixed(2)} of host.call's calls/s (bar: at least 0.9)`,
         )
     }
-    console.log(`after the load: ${megabytes(daemon.pid ?? 0).toFixed(0)} MB`)
+    const loaded = megabytes(daemon.pid ?? 0)
+    console.log(
+      `after the load: ${loaded.toFixed(0)} MB · idle again: ${(await rested(daemon.pid ?? 0)).toFixed(0)} MB`,
+    )
   } finally {
     await stop(daemon)
   }

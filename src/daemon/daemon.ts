@@ -37,6 +37,7 @@ import { Metrics } from "./ops/metrics.ts"
 import { Changes } from "./events/changes.ts"
 import { createDaemonReload } from "./ops/reload.ts"
 import { callPlaces, streamPlaces } from "./ops/places.ts"
+import { Rest } from "./ops/rest.ts"
 import { createServer } from "./server.ts"
 import { CallSpans } from "./traces/call-spans.ts"
 import type { TraceExporter } from "./traces/exporter.ts"
@@ -195,11 +196,13 @@ const watchOf = (
   metrics: Metrics,
   health: Health,
   changes: Changes,
+  rest: Rest,
   traces?: TraceExporter,
 ): CallWatch => ({
   before: () => health.refuseWithoutRoom(),
   ...(traces === undefined ? {} : { trace: traceBy(traces) }),
   ended: (envelope, caller, kind, ms) => {
+    rest.worked()
     health.note(envelope)
     metrics.call(envelope, kind, ms)
     if (!envelope.ok && envelope.error.code === "approval_required")
@@ -284,7 +287,8 @@ export const openDaemon = async (options: DaemonOptions = {}): Promise<Daemon> =
         )
   if (traces !== undefined) opening.use(traces)
   const changes = new Changes()
-  const watch = watchOf(log, metrics, health, changes, traces)
+  const rest = opening.use(new Rest(() => calls.count))
+  const watch = watchOf(log, metrics, health, changes, rest, traces)
   const calls: CallsUnderWay = new CallsUnderWay(
     host,
     callPlaces(() => settings.limits),

@@ -49,6 +49,7 @@ export const daemonLimits = Object.freeze({
   loginTerminalBytes: limit(64 * 1024, "what a login's program printed; the oldest is forgotten"),
   loginTypedBytes: limit(256 * 1024, "what was typed for it and it has not read: input_invalid"),
   freshMs: limit(3_600_000, "the folder of calls that name none is touched so often"),
+  restMs: limit(10_000, "nothing was to do for so long: memory that work left behind is given back"),
   traceSpans: limit(8_192, "spans that wait for the collector; further ones are dropped and counted"),
   traceBatch: limit(1_024, "spans of one request to the collector; the rest waits"),
   traceEveryMs: limit(5_000, "spans wait for at most so long to be sent"),
