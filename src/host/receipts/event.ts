@@ -2,7 +2,8 @@
  * One line of the audit log: the AIP-7 audit-event, closed, hashed and chained.
  *
  * Guarantees: `sealEvent` yields an entry whose `hash` is the lower-case SHA-256 of the JCS form of all its other
- * fields, and `parseEvent` accepts nothing that the closed schema does not allow. Pure: no clock, no disk.
+ * fields, and `parseEvent` accepts nothing that the closed schema does not allow; what it would not accept is not sealed.
+ * Pure: no clock, no disk.
  * Does not: decide what goes into `metadata`; that is `receipt.ts`.
  */
 import { createHash } from "node:crypto"
@@ -43,18 +44,12 @@ const hashOf = (entry: object): string =>
     .update(jcs(entry as JsonObject))
     .digest("hex")
 
-/** The entry and the exact line (with its newline) that goes to disk. */
-export const sealEvent = (draft: EventDraft, place: ChainPlace): { event: AuditEvent; line: string } => {
-  const body = { $schema: "agentgovernance/v1", doctype: "audit-event", ...draft, ...place, hashAlg: "sha256" } as const
-  const event: AuditEvent = { ...body, hash: hashOf(body) }
-  return { event, line: `${jcs(event as unknown as JsonObject)}\n` }
-}
-
 export const hashOfEvent = (event: AuditEvent): string => {
   const { hash: _hash, ...body } = event
   return hashOf(body)
 }
 
+const LONGEST = { name: 256, path: 1024 } as const
 const allowed = new Set([
   "$schema",
   "doctype",
@@ -94,12 +89,13 @@ const problemOf = (value: unknown): string | undefined => {
   if (typeof value["ts"] !== "string" || !DATE_TIME.test(value["ts"]) || Number.isNaN(Date.parse(value["ts"])))
     return "`ts` is not a date-time"
   const { actor, subject, policy, signatures } = value
-  if (!isObject(actor) || !onlyKeys(actor, ["id", "role"]) || !isText(actor["id"], 256)) return "`actor` is malformed"
+  if (!isObject(actor) || !onlyKeys(actor, ["id", "role"]) || !isText(actor["id"], LONGEST.name))
+    return "`actor` is malformed"
   if (!isText(value["action"], 128) || !ACTION.test(value["action"])) return "`action` is malformed"
   if (!isObject(subject) || !onlyKeys(subject, ["kind", "ref", "path"]) || !isText(subject["kind"], 32))
     return "`subject` is malformed"
-  if (subject["ref"] !== undefined && !isText(subject["ref"], 256)) return "`subject.ref` is malformed"
-  if (subject["path"] !== undefined && !isText(subject["path"], 1024)) return "`subject.path` is malformed"
+  if (subject["ref"] !== undefined && !isText(subject["ref"], LONGEST.name)) return "`subject.ref` is malformed"
+  if (subject["path"] !== undefined && !isText(subject["path"], LONGEST.path)) return "`subject.path` is malformed"
   for (const key of ["input", "output", "metadata"])
     if (value[key] !== undefined && !isObject(value[key])) return `\`${key}\` is not an object`
   if (
@@ -117,6 +113,39 @@ const problemOf = (value: unknown): string | undefined => {
     return "`prevHash` is malformed"
   if (typeof value["hash"] !== "string" || !HASH.test(value["hash"])) return "`hash` is malformed"
   return undefined
+}
+
+const fitting = (text: string, instead: string): string =>
+  text.toWellFormed().slice(0, LONGEST.name).toWellFormed() || instead
+
+/** Names that a caller or a manifest brought along, as the schema has room for them. */
+const fitted = ({ actor, subject, ...rest }: EventDraft): EventDraft => {
+  const { ref, path, ...kind } = subject
+  const isPath = path !== undefined && isText(path.toWellFormed(), LONGEST.path)
+  return {
+    ...rest,
+    actor: { ...actor, id: fitting(actor.id, "unknown") },
+    subject: {
+      ...kind,
+      ...(ref === undefined ? {} : { ref: fitting(ref, "?") }),
+      ...(isPath ? { path: path.toWellFormed() } : {}),
+    },
+  }
+}
+
+/** The entry and the exact line (with its newline) that goes to disk. Throws for one that nobody could read there. */
+export const sealEvent = (draft: EventDraft, place: ChainPlace): { event: AuditEvent; line: string } => {
+  const body = {
+    $schema: "agentgovernance/v1",
+    doctype: "audit-event",
+    ...fitted(draft),
+    ...place,
+    hashAlg: "sha256",
+  } as const
+  const event: AuditEvent = { ...body, hash: hashOf(body) }
+  const problem = problemOf(event)
+  if (problem !== undefined) throw new TypeError(`an entry that is none: ${problem}`)
+  return { event, line: `${jcs(event as unknown as JsonObject)}\n` }
 }
 
 type ParsedEvent = { readonly ok: true; readonly event: AuditEvent } | { readonly ok: false; readonly message: string }

@@ -47,6 +47,7 @@ export class Recorder {
   #rows = new Map<string, Row>()
   /** by what was asked for, as it was: the row it counts for, or none */
   readonly #known = new Map<string, Row | null>()
+  #chars = 0
   seen = 0
   constructor(options: RecorderOptions) {
     this.#options = options
@@ -59,7 +60,8 @@ export class Recorder {
     const key = `${kind} ${path}`
     let row = this.#known.get(key)
     if (row === undefined) {
-      if (this.#known.size >= OBSERVE.paths) this.#makeRoom()
+      if (this.#known.size >= OBSERVE.paths || this.#chars + key.length > OBSERVE.pathChars) this.#makeRoom()
+      this.#chars += key.length
       row = this.#rowFor(kind, normalize(path))
       this.#known.set(key, row)
     }
@@ -71,6 +73,7 @@ export class Recorder {
     const rows = foldedRows([...this.#rows.values()].filter(({ count }) => count > 0))
     this.#rows = new Map(rows.map((row) => [keyOf(row), { ...row }]))
     this.#known.clear()
+    this.#chars = 0
   }
 
   #rowFor(kind: "start" | "look" | "write" | "read", path: string): Row | null {

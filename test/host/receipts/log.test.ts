@@ -51,6 +51,26 @@ const writer = (count: number, tag: string, padding = 0) => {
 }
 
 describe("the audit log", () => {
+  it.each<[string, Partial<EventDraft>]>([
+    ["a subject too long", { subject: { kind: "call", ref: "x".repeat(300) } }],
+    ["a subject of half a character", { subject: { kind: "call", ref: `${"x".repeat(255)}\u{1f600}` } }],
+    ["no subject", { subject: { kind: "tool", ref: "" } }],
+    ["a path too long", { subject: { kind: "tool", ref: "t@1", path: `/${"x".repeat(2000)}` } }],
+    ["an actor too long", { actor: { id: "a".repeat(300) } }],
+    ["no actor", { actor: { id: "" } }],
+  ])("writes nothing that it could not read: %s", async (_what, given) => {
+    await fill(1)
+    await using log = openAuditLog(data)
+    await log.append({ ...draft("c"), ...given })
+    await log.append(draft("d"))
+    expect(await verifyChain(data)).toMatchObject({ ok: true, entries: 3 })
+  })
+  it("refuses an entry that has no form, and goes on", async () => {
+    await using log = openAuditLog(data)
+    await expect(log.append({ ...draft("c"), action: "Not An Action" })).rejects.toThrow("action")
+    await log.append(draft("d"))
+    expect(await verifyChain(data)).toMatchObject({ ok: true, entries: 1 })
+  })
   it("chains entries from GENESIS with contiguous seq and verifies", async () => {
     await fill(3)
     const entries = lines().map((line) => JSON.parse(line) as { seq: number; prevHash: string; hash: string })

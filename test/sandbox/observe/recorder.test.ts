@@ -36,6 +36,32 @@ describe("a program that asks for more than is told one by one", () => {
     expect(lost).toBe(asked)
   })
 
+  it("costs no more memory with long paths than with short ones", () => {
+    let looks = 0
+    const seen = new Recorder({
+      look(path) {
+        if (path === keys) looks += 1
+        return undefined
+      },
+      isWorkspaceClosed: () => false,
+      workspace: "/nowhere",
+      startsScratch: false,
+    })
+    const long = "x".repeat(4000)
+    const flood = (count: number, mark: string): void => {
+      for (let at = 0; at < count; at += 1) seen.record("open", false, `/srv/${mark}${at}/${long}`)
+    }
+    const most = Math.floor(OBSERVE.pathChars / (long.length + 20))
+    seen.record("open", false, keys)
+    flood(most - 10, "a")
+    seen.record("open", false, keys)
+    expect(looks).toBe(1)
+    flood(most, "b")
+    seen.record("open", false, keys)
+    expect(looks).toBe(2)
+    expect(rowOf(seen.told(), keys)).toMatchObject({ count: 3 })
+  })
+
   it.each([
     ["in one folder", (at: number) => `/srv/decoys/${at}`],
     ["in as many folders", (at: number) => `/srv/${at}/decoy`],
