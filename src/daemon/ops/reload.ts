@@ -1,8 +1,9 @@
 /**
  * Manifests and config, read again while the daemon runs.
  *
- * Guarantees: taken whole or not at all, the daemon's own settings with the host's; what only a start can take is refused by
- * name; a certificate is read again from the files that were named at the start. The log's file is opened anew either way, so that whoever turns logs over needs no start.
+ * Guarantees: taken whole or not at all, the daemon's own settings with the host's; what only a start can take is refused
+ * by name; a certificate is read again from the files that were named at the start. The log's file is opened anew either
+ * way, so that whoever turns logs over needs no start.
  */
 import { isDeepStrictEqual } from "node:util"
 import { type Caller, isOperator, processCaller } from "../../host/access/caller.ts"

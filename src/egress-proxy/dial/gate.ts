@@ -1,9 +1,9 @@
 /**
  * The one way from a parsed request to an open upstream socket: decide, budget, resolve, vet, dial, record.
  *
- * Guarantees: a refused name causes no DNS query and no dial; an allow is recorded before a byte flows, and not
- * acted on when it cannot be, nor is any after it; work begun under an older policy generation never yields a socket. Everything that is
- * begun here ends: by the connect timeout, by the client going away, by a policy change, or by closing.
+ * Guarantees: a refused name causes no DNS query and no dial; an allow is recorded before a byte flows, and not acted on
+ * when it cannot be, nor is any after it; work begun under an older policy generation never yields a socket. Everything
+ * that is begun here ends: by the connect timeout, by the client going away, by a policy change, or by closing.
  */
 import type { Socket } from "node:net"
 import type { IpAddress } from "../policy/address.ts"

@@ -67,7 +67,10 @@ const grantIt = ({ tool, caller, request }: Admitted): string | undefined =>
     ? undefined
     : `somebody who may approve gives a yes beforehand, with \`caisson grants create --tool ${tool.id} --user ${shown(caller.user)} --workspace ${shown(request.workspace, 400)} --uses 1 --days 1\` or at /v1/grants of the daemon; then make the call again, or run it with --yes`
 
-/** What people said who were asked about this very call: their yes, with the driver that they were told of, or why there is none. */
+/**
+ * What people said who were asked about this very call: their yes, with the driver that they were told of, or why there
+ * is none.
+ */
 export const putToPeople = async (
   core: HostCore,
   call: Admitted,

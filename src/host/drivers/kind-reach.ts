@@ -1,4 +1,7 @@
-/** What a driver's kind says of its reach: what it is the driver of, how that is started, and what a call of one tool gets. Pure. */
+/**
+ * What a driver's kind says of its reach: what it is the driver of, how that is started, and what a call of one tool
+ * gets. Pure.
+ */
 import type { CliSandbox, DriverContract, Implementation } from "../../manifest/types.ts"
 
 /** What makes it this driver and no other: its program, service, package or server. Versions may change, this may not. */

@@ -3,8 +3,9 @@
  *
  * Guarantees: what came is kept when it breaks off, and only what is missing is asked for again (Range with If-Range), in
  * this process or the next; the digest is taken over the whole file as it lies on the disk at the end. Redirects lead to
- * https and to hosts that may be reached, a few times. Size, silence, time, redirects and attempts without progress
- * are bounded, so that a server which sends a byte now and then holds nobody up. A file whose digest is not the wanted one is removed, and ends the installation.
+ * https and to hosts that may be reached, a few times. Size, silence, time, redirects and attempts without progress are
+ * bounded, so that a server which sends a byte now and then holds nobody up. A file whose digest is not the wanted one is
+ * removed, and ends the installation.
  * Assumes: the caller holds the lock for this folder; the folder is this user's alone.
  */
 import { createHash } from "node:crypto"

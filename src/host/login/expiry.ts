@@ -3,7 +3,8 @@
  *
  * Guarantees: a sign that may mean something else (C-40) counts only where the driver's own proof says the same; where
  * nothing can be proven it does not. A login that can be refreshed is refreshed before anybody is signed out; one that is
- * refused right after that is ended, unless its own proof finds it good: whoever is told to log in can. Secrets that expired count again once one of them is set anew (C-18).
+ * refused right after that is ended, unless its own proof finds it good: whoever is told to log in can. Secrets that
+ * expired count again once one of them is set anew (C-18).
  */
 import type { Failure } from "../failure.ts"
 import type { LoginOwner } from "./owner.ts"

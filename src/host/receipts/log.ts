@@ -3,9 +3,10 @@
  *
  * Guarantees: entries of all processes form one chain with contiguous `seq` and monotone `ts`. Those that are asked for
  * while the disk is waited for are appended together: one O_APPEND write and one fdatasync, so that an entry that was
- * acknowledged survives a crash of the process and of the machine; the wait for the disk is nobody else's. What a crash left torn, or what somebody changed, is never passed over: the next append first writes an
- * `audit.note` that says what was found. A log that is full is closed as a part, and the chain goes on in the next one; old
- * parts are removed only where the operator says so, and on record. A full disk gives back a reserve kept for receipts.
+ * acknowledged survives a crash of the process and of the machine; the wait for the disk is nobody else's. What a crash
+ * left torn, or what somebody changed, is never passed over: the next append first writes an `audit.note` that says what
+ * was found. A log that is full is closed as a part, and the chain goes on in the next one; old parts are removed only
+ * where the operator says so, and on record. A full disk gives back a reserve kept for receipts.
  * Assumes: a local file system. Does not: prevent the folder's owner from rewriting the file (`verify` shows it).
  */
 import { createHash } from "node:crypto"

@@ -3,7 +3,8 @@
  *
  * Guarantees: never fails; a manifest that did not load is listed in `failed`, a driver that does not bind stays in
  * `drivers` with a refusal. `id@major` is the identity; what two folders claim is settled by `ownership.ts`, two claims
- * within one folder are both refused. Self-declared policy tags count as verified only where the operator vouches for the folder or the driver (obligation 39).
+ * within one folder are both refused. Self-declared policy tags count as verified only where the operator vouches for the
+ * folder or the driver (obligation 39).
  * Does not: read files; `registry.ts` does.
  */
 import { buildCatalogue, contentOf, findAction } from "../../manifest/read/catalogue.ts"

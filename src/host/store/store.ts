@@ -1,10 +1,11 @@
 /**
  * What the host must remember beyond one process, as verbs. An engine is behind it; nobody else knows its tables.
  *
- * Guarantees, of every engine: a verb is one transaction (those that end calls forget old ones in another), on disk when it resolves; processes that share a store see one
- * truth. A held call has one decider at a time: `claim` is given to one, whoever asks at once, and only that claim can
- * settle or release it. Nothing is forgotten before it was settled. Every row names its tenant, its workspace, and the
- * host that owns it with its epoch. A login is changed only as it was seen: one that changed meanwhile is not.
+ * Guarantees, of every engine: a verb is one transaction (those that end calls forget old ones in another), on disk when
+ * it resolves; processes that share a store see one truth. A held call has one decider at a time: `claim` is given to
+ * one, whoever asks at once, and only that claim can settle or release it. Nothing is forgotten before it was settled.
+ * Every row names its tenant, its workspace, and the host that owns it with its epoch. A login is changed only as it was
+ * seen: one that changed meanwhile is not.
  * Does not: know what lies in a held layer, nor read any clock; whoever calls says what time it is.
  */
 import type { JsonObject } from "../../manifest/types.ts"

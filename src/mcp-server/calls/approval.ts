@@ -1,9 +1,9 @@
 /**
  * Asking a person about held effects, or about a call before it runs, by way of the client.
  *
- * Guarantees: a call is asked about with the whole of its input, or not at all. Of effects, what is asked about is a held layer, by its id; the answer commits exactly that layer, and counts where the
- * caller may approve. Who cannot be asked, declines to answer, or answers too late leaves the call held: it is decided by
- * its id, elsewhere.
+ * Guarantees: a call is asked about with the whole of its input, or not at all. Of effects, what is asked about is a held
+ * layer, by its id; the answer commits exactly that layer, and counts where the caller may approve. Who cannot be asked,
+ * declines to answer, or answers too late leaves the call held: it is decided by its id, elsewhere.
  */
 import { type InputRequest, inputRequired } from "@modelcontextprotocol/server"
 import type { ApprovalQuestion, ElicitAnswer, Envelope, HeldApprovalDetail } from "../../host/types.ts"

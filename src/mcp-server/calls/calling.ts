@@ -2,10 +2,11 @@
  * One `tools/call`, from the request to its answer, over as many rounds as it takes.
  *
  * Guarantees: what a contract asks for comes first, with nothing under way; then the host's own call, with the host's own
- * authorization and receipt. Whoever leaves cancels the call, unless it went on as a task. A question in the middle reaches
- * the person by the client: in the new era the client comes back with the answer, in the old one it is asked on the spot. Effects
- * that need a yes, and calls that cannot be taken back before they run, are asked about where the client can and the caller may approve; an answer that does not come within its time leaves them held, under an id and an
- * address, and the tool says so. Nothing of a client's words decides who it is.
+ * authorization and receipt. Whoever leaves cancels the call, unless it went on as a task. A question in the middle
+ * reaches the person by the client: in the new era the client comes back with the answer, in the old one it is asked on
+ * the spot. Effects that need a yes, and calls that cannot be taken back before they run, are asked about where the
+ * client can and the caller may approve; an answer that does not come within its time leaves them held, under an id and
+ * an address, and the tool says so. Nothing of a client's words decides who it is.
  */
 import { randomUUID } from "node:crypto"
 import {

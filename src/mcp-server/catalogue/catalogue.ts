@@ -1,9 +1,10 @@
 /**
  * What one caller's client sees of the catalogue: tools, prompts and resources, each under one name.
  *
- * Guarantees: pure. A name leads to one contract. An id is always its own contract's name; a name that a contract chose is
- * its own where it is nobody's id, no finder's, and no other contract chose it; else it goes by its id. So no contract can
- * pass for another, whatever it writes; nor by an address of a resource, which is nobody's where two choose it. Order is that of the names, the same each time.
+ * Guarantees: pure. A name leads to one contract. An id is always its own contract's name; a name that a contract chose
+ * is its own where it is nobody's id, no finder's, and no other contract chose it; else it goes by its id. So no contract
+ * can pass for another, whatever it writes; nor by an address of a resource, which is nobody's where two choose it. Order
+ * is that of the names, the same each time.
  */
 import type { ToolListing } from "../../host/types.ts"
 import type { ToolContract } from "../../manifest/types.ts"

@@ -2,10 +2,9 @@
  * `caisson serve`: the daemon, in the foreground.
  *
  * Guarantees: says where it listens once it does, and nothing of a token but one that it made: the first of a data folder
- * that has none, told this once at a terminal, and
- * else left in a file that this user alone can read. The first SIGINT or SIGTERM lets calls settle, a second one ends at once; SIGHUP has
- * manifests and config read again. It cannot
- * start: what is wrong and how to mend it, as of any command.
+ * that has none, told this once at a terminal or where that is asked for, else left in a file that this user alone can
+ * read. The first SIGINT or SIGTERM lets calls settle, a second one ends at once; SIGHUP has manifests and config read
+ * again. It cannot start: what is wrong and how to mend it, as of any command.
  */
 import { rmSync, writeFileSync, writeSync } from "node:fs"
 import type { Daemon } from "../../../daemon/daemon.ts"

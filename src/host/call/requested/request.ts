@@ -2,9 +2,10 @@
  * A call that a person has to be asked about before it runs, and nobody was there to ask: what is remembered of it, and the
  * yeses that people give to it.
  *
- * Guarantees: pure but for the workspace's id. Its digest is over all that decides what would be done: who asks and for whom,
- * contract, action and driver as they are now (its functions' modules and its provider's file included), input, context, workspace, and what it costs; another call has another digest. A yes is
- * for the request that it was given to, and for nothing else. Does not: keep or count anything; the store does.
+ * Guarantees: pure but for the workspace's id. Its digest is over all that decides what would be done: who asks and for
+ * whom, contract, action and driver as they are now (its functions' modules and its provider's file included), input,
+ * context, workspace, and what it costs; another call has another digest. A yes is for the request that it was given to,
+ * and for nothing else. Does not: keep or count anything; the store does.
  */
 import { contentOf } from "../../../manifest/read/catalogue.ts"
 import { digestOf } from "../../../manifest/values/digest.ts"

@@ -1,4 +1,7 @@
-/** What is left of an attempt that wrote nothing, or whose layer nobody may use: there is nothing to judge, keep, hold or throw away. */
+/**
+ * What is left of an attempt that wrote nothing, or whose layer nobody may use: there is nothing to judge, keep, hold or
+ * throw away.
+ */
 import type { Captured, Unavailable } from "../../../sandbox/backend.ts"
 import type { SealedLayers } from "../../../sandbox/layers/sealed-layers.ts"
 import type { Failure } from "../../failure.ts"

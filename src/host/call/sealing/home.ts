@@ -1,9 +1,10 @@
 /**
  * The home that a driver is given, and whether what it keeps there is encrypted.
  *
- * Guarantees: a driver that logs in or is set up there, or declares state of its login (`auth.state.paths`), has a home that
- * lies on no disk in the clear, and so has one that is given a secret as a file there, and one whose home was encrypted
- * before, whatever its manifest says by now. Such a file is there for one run: it is not kept, nor told of. Any other keeps caches, as large as they come, in a folder of the host's.
+ * Guarantees: a driver that logs in or is set up there, or declares state of its login (`auth.state.paths`), has a home
+ * that lies on no disk in the clear, and so has one that is given a secret as a file there, and one whose home was
+ * encrypted before, whatever its manifest says by now. Such a file is there for one run: it is not kept, nor told of. Any
+ * other keeps caches, as large as they come, in a folder of the host's.
  */
 import { mkdirSync } from "node:fs"
 import type { DriverContract } from "../../../manifest/types.ts"

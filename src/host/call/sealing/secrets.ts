@@ -3,7 +3,8 @@
  * Pure.
  *
  * Guarantees: a profile holds names and placeholders, never a value; values are put in when the program is started, or at
- * the proxy. Files lie in the program's home, which is in memory then, and nowhere else. A secret that can only be given in a way that this host does not have ends the call before anything runs.
+ * the proxy. Files lie in the program's home, which is in memory then, and nowhere else. A secret that can only be given
+ * in a way that this host does not have ends the call before anything runs.
  */
 import { trustEnvironment } from "../../../egress-proxy/tls/trust.ts"
 import type { EgressSubstitution } from "../../../egress-proxy/types.ts"

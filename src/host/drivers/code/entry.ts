@@ -1,10 +1,11 @@
 /**
  * A driver's own module: where it is, and what it holds.
  *
- * Guarantees: it is the file that was registered, to the byte, with the files of its folder that it names; it is loaded in a sandbox without network, secrets or
- * workspace, once for each edition, and what it says of itself is data. Functions for other tools than those of
- * `implements`, or for fewer, are `execute_binding_mismatch`; what contradicts the manifest is noted, and the manifest
- * holds (AIP-30 rule 2). What this host never calls for a driver is refused by its name.
+ * Guarantees: it is the file that was registered, to the byte, with the files of its folder that it names; it is loaded
+ * in a sandbox without network, secrets or workspace, once for each edition, and what it says of itself is data.
+ * Functions for other tools than those of `implements`, or for fewer, are `execute_binding_mismatch`; what contradicts
+ * the manifest is noted, and the manifest holds (AIP-30 rule 2). What this host never calls for a driver is refused by
+ * its name.
  */
 import { basename, dirname, join } from "node:path"
 import { pathToFileURL } from "node:url"

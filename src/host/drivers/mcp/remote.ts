@@ -1,9 +1,11 @@
 /**
  * A call of a server that runs elsewhere, over streamable HTTP or the older `sse`.
  *
- * Guarantees: all of it goes through the call's outlet; a session that the server opened is closed again when the call has
- * its answer. Before the server has said what it is nothing was asked of it, so that a connection that broke is made again,
- * as often as the driver's `max_retries` says. One that asked to be left alone for a while is, by later calls too. A token goes to the server's own origin alone, in the header for it. What holds for a server that is started here holds here: it is asked what it is before the tool is called.
+ * Guarantees: all of it goes through the call's outlet; a session that the server opened is closed again when the call
+ * has its answer. Before the server has said what it is nothing was asked of it, so that a connection that broke is made
+ * again, as often as the driver's `max_retries` says. One that asked to be left alone for a while is, by later calls too.
+ * A token goes to the server's own origin alone, in the header for it. What holds for a server that is started here holds
+ * here: it is asked what it is before the tool is called.
  */
 import { setTimeout as pause } from "node:timers/promises"
 import type { JsonObject, McpSpec } from "../../../manifest/types.ts"

@@ -2,8 +2,9 @@
  * What every conversation with a running program has in common: it is heard until it has its answer or is gone, and then
  * it is ended.
  *
- * Guarantees: `hearOut` resolves whatever either side does, and after it the conversation's signal is aborted: nothing of it goes on.
- * `partFrom` resolves when the run is over: its input ends, then, after a while, the whole tree; at once where the call was cancelled.
+ * Guarantees: `hearOut` resolves whatever either side does, and after it the conversation's signal is aborted: nothing of
+ * it goes on. `partFrom` resolves when the run is over: its input ends, then, after a while, the whole tree; at once
+ * where the call was cancelled.
  */
 import type { ExitedSandbox, RunningSandbox, Unavailable } from "../../../../sandbox/backend.ts"
 import type { Failure } from "../../../failure.ts"

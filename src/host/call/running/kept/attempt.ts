@@ -1,14 +1,15 @@
 /**
  * One attempt of a call whose driver has its server kept.
  *
- * Guarantees: the calls of one driver, workspace and user come one after the other. A server that was kept serves only where
- * nothing has happened to it or to the workspace since: it lives, wrote nothing while nobody called, and the workspace is,
- * by `stat`, what it was when the server was started, as is its home where a login keeps something there; else it is thrown away with whatever it wrote, and another is
- * started on a new layer. It is kept again only where it answered, and neither it nor anybody else changed the workspace:
- * whatever it wrote ends it, so that its layer is sealed, judged and committed as any. A call that fails otherwise, is
- * cancelled or is too late ends it. Whether the call's verdict lets it be kept is decided by whoever judges (`Attempt.kept`).
- * A kept server that cannot be talked with, before anything was asked of it, is replaced once; what it reached and was denied
- * in the call until then is told with the rest.
+ * Guarantees: the calls of one driver, workspace and user come one after the other. A server that was kept serves only
+ * where nothing has happened to it or to the workspace since: it lives, wrote nothing while nobody called, and the
+ * workspace is, by `stat`, what it was when the server was started, as is its home where a login keeps something there;
+ * else it is thrown away with whatever it wrote, and another is started on a new layer. It is kept again only where it
+ * answered, and neither it nor anybody else changed the workspace: whatever it wrote ends it, so that its layer is
+ * sealed, judged and committed as any. A call that fails otherwise, is cancelled or is too late ends it. Whether the
+ * call's verdict lets it be kept is decided by whoever judges (`Attempt.kept`). A kept server that cannot be talked with,
+ * before anything was asked of it, is replaced once; what it reached and was denied in the call until then is told with
+ * the rest.
  */
 import type { Denial, Glance } from "../../../../sandbox/backend.ts"
 import { treePrint } from "../../../../sandbox/effects/tree-print.ts"
