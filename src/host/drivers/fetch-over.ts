@@ -32,6 +32,14 @@ const tooLong = (): Failure => ({
   details: {},
 })
 
+/** What no answer of HTTP has, and no `Response` holds. */
+const oddStatus = (status: number): Failure => ({
+  ok: false,
+  code: "upstream_error",
+  message: `the provider answered with the status ${status}, which is none`,
+  details: {},
+})
+
 /** As oauth4webapi hands it over. */
 interface Asked {
   readonly method?: string
@@ -69,6 +77,7 @@ export const fetchOver =
     })
     if (!answered.ok) throw new NotAsked(answered)
     await using answer = answered.value
+    if (!(answer.status >= 200 && answer.status <= 599)) throw new NotAsked(oddStatus(answer.status))
     const parts: Buffer[] = []
     let bytes = 0
     try {
