@@ -2,10 +2,10 @@
  * Whom a held call is shown to, and whose answer counts.
  *
  * Guarantees: pure but for the clock that grants run out by. Nobody of another tenant sees one, whatever their names and
- * roles. Who may not see a held call gets the answer for one that is
- * not there. A yes counts from who made the call where that may approve, from an approver otherwise, and where a rule names
- * its signers only from one of them; where it wants several, of so many people together, none of whom made it. Who made it is who was authenticated: nobody approves their own call by another user's
- * name. What a rule denies by now, or a grant no longer covers, is not committed, whoever says yes. A tool that is not
+ * roles. Who may not see a held call gets the answer for one that is not there. A yes counts from who made the call where
+ * that may approve, from an approver otherwise, and where a rule names its signers only from one of them; where it wants
+ * several, of so many people together, none of whom made it. Who made it is who was authenticated: nobody approves their
+ * own call by another user's name. What a rule denies by now, or a grant no longer covers, is not committed, whoever says yes. A tool that is not
  * registered here any more can only be decided where no rule spoke of it and there are no grants to hold it against.
  */
 import { mayApprove, mayUse, mayVote } from "../access/decide.ts"
@@ -13,7 +13,7 @@ import type { Deed } from "../access/grants.ts"
 import { type Caller, isAllowedFolder, isOperator, mayActForUser, tenantOf } from "../access/caller.ts"
 import { accessPolicyOf } from "../access/policy.ts"
 import type { HostCore } from "../call/core.ts"
-import { actionOf, boundTool } from "../call/admission/find-tool.ts"
+import { boundDeed } from "../call/admission/find-tool.ts"
 import type { Failure } from "../failure.ts"
 import type { HeldCall } from "../store/store.ts"
 import { factsOf, type HeldFacts, toolName, unknownFacts } from "./facts.ts"
@@ -56,9 +56,8 @@ export const noSigner = unauthorised(
 
 /** What was done, where the rules want more than this person's yes to it; undefined: it is enough. */
 export const wantsOthers = (core: HostCore, caller: Caller, facts: HeldFacts): Deed | undefined => {
-  const tool = boundTool(core.registry, toolName(facts), facts.tool)
-  if (tool === undefined) return undefined
-  const deed = { tool, ...actionOf(core.registry, tool) }
+  const deed = boundDeed(core.registry, toolName(facts), facts.tool)
+  if (deed === undefined) return undefined
   const policy = accessPolicyOf(core.registry, core.config)
   return mayApprove(policy, { ...caller, mayApprove: true }, deed) ? undefined : deed
 }
@@ -68,15 +67,14 @@ export const mayDecide = (core: HostCore, caller: Caller, facts: HeldFacts, appr
   const barred = mayAnswer(caller, facts)
   if (barred !== undefined || !approves) return barred
   const policy = accessPolicyOf(core.registry, core.config)
-  const tool = boundTool(core.registry, toolName(facts), facts.tool)
-  if (tool === undefined)
+  const deed = boundDeed(core.registry, toolName(facts), facts.tool)
+  if (deed === undefined)
     return facts.ruled || policy.grants.length > 0 || (policy.lost ?? []).length > 0
       ? unauthorised(
           `a policy says who may use ${toolName(facts)} and whose approval it needs, and that tool is not registered here`,
           "name its manifests with --manifests",
         )
       : undefined
-  const deed = { tool, ...actionOf(core.registry, tool) }
   const permission = mayUse(policy, facts, deed, Date.now())
   if (!permission.ok) return permission.failure
   return mayVote(policy, { ...caller, mayApprove: true }, deed, facts.actor) ? undefined : noSigner

@@ -10,7 +10,7 @@ import { type Caller, isOperator, mayActForUser, mayName, subjectOf, tenantOf } 
 import { mayVote } from "../access/decide.ts"
 import type { Deed } from "../access/grants.ts"
 import { accessPolicyOf } from "../access/policy.ts"
-import { actionOf, boundTool } from "../call/admission/find-tool.ts"
+import { boundDeed } from "../call/admission/find-tool.ts"
 import type { HostCore } from "../call/core.ts"
 import { callErrorOf, type Failure } from "../failure.ts"
 import type { JsonObject } from "../../manifest/types.ts"
@@ -106,10 +106,8 @@ const decidedAlready = fail(
 )
 
 /** What would be done, by the contract that people were told of; undefined where that is not registered any more. */
-const deedOf = ({ registry }: HostCore, { question, text }: Found): Deed | undefined => {
-  const tool = boundTool(registry, question.tool, text.tool)
-  return tool && { tool, ...actionOf(registry, tool) }
-}
+const deedOf = ({ registry }: HostCore, { question, text }: Found): Deed | undefined =>
+  boundDeed(registry, question.tool, text.tool)
 
 /** Why this caller's answer does not count; undefined where it does. */
 const barred = (core: HostCore, { caller, decision }: Asked, found: Found): Failure | undefined => {

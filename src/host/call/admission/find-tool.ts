@@ -9,6 +9,7 @@ import { nearest, shown } from "../../../manifest/values/diagnostics.ts"
 import type { ActionContract, ToolContract } from "../../../manifest/types.ts"
 import { type Caller, isOperator, mayActForUser } from "../../access/caller.ts"
 import { mayUse, noSuchTool, type Permission, refusalTo } from "../../access/decide.ts"
+import type { Deed } from "../../access/grants.ts"
 import { type AccessPolicy, accessPolicyOf } from "../../access/policy.ts"
 import type { Failure } from "../../failure.ts"
 import { brokenManifest } from "../../registry/broken.ts"
@@ -21,13 +22,15 @@ export const actionOf = (registry: Registry, tool: ToolContract): { readonly act
   return action === undefined ? {} : { action }
 }
 
-/** The very contract that something was bound to; undefined where another one is registered by now, or none. */
-export const boundTool = (
+/** What is done by the very contract that something was bound to; undefined where another one is registered by now, or none. */
+export const boundDeed = (
   registry: Registry,
   name: string,
   { version, digest }: { readonly version: string; readonly digest: string },
-): ToolContract | undefined =>
-  registry.toolsNamed(name).find((tool) => tool.version === version && tool.source.digest === digest)
+): Deed | undefined => {
+  const tool = registry.toolsNamed(name).find((each) => each.version === version && each.source.digest === digest)
+  return tool && { tool, ...actionOf(registry, tool) }
+}
 
 /** Whether a caller may use a tool, asked of one policy at one moment. */
 export const permissions =
