@@ -107,6 +107,16 @@ export const outletFetch = (
     const answer = made.value
     const { status } = answer
     desk.note({ response_status: status })
+    // What no `Response` holds.
+    if (!(status >= 200 && status <= 599)) {
+      await answer[Symbol.asyncDispose]()
+      refuse({
+        ok: false,
+        code: "upstream_error",
+        message: `the server answered with the status ${status}, which is none`,
+        details: { status },
+      })
+    }
     if (status >= 400) asked = retryAfterMs(headerText(answer, "retry-after"), Date.now()) ?? asked
     // A session that is ended, or a stream that is not there, says nothing of the call.
     if (init.method === "POST" || status === 401) refused = readChallenge(status, headersOf(answer))

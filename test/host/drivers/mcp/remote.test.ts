@@ -108,6 +108,18 @@ const ask = async ({
 }
 
 describe("a server over streamable HTTP", () => {
+  it("that answers with a status that is none is at fault itself, and is told so", async () => {
+    const odd: Reply = (_message, response) =>
+      void response.socket?.end("HTTP/1.1 999 Odd\r\ncontent-length: 2\r\n\r\n{}")
+    await using service = await streamable(odd)
+    const { outcome } = await ask({ port: service.port })
+    expect(outcome).toMatchObject({
+      ok: false,
+      code: "upstream_error",
+      message: expect.stringContaining("999") as string,
+    })
+  })
+
   it("is asked what it is, and then called", async () => {
     await using service = await streamable(done)
     expect((await ask(service)).outcome).toMatchObject({ ok: true, value: "done" })
