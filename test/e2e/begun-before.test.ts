@@ -171,7 +171,7 @@ describe.each(["node", "python"] as const)("a module of %s that waits for its ca
       for (const word of [String(key), "s3cret-word", workspace])
         expect(readFileSync(`/proc/${pid}/${file}`, "latin1"), file).not.toContain(word)
     const mounts = readFileSync(`/proc/${pid}/mountinfo`, "utf8").split("\n")
-    for (const place of ["/tmp", "/home/tool"]) {
+    for (const place of ["/tmp", "/home/tool", "/dev/shm"]) {
       const last = mounts.filter((line) => line.split(" ")[4] === place).at(-1) ?? ""
       expect(last.split(" ")[5]?.split(","), place).toContain("ro")
     }
@@ -266,6 +266,11 @@ const looks: readonly (readonly [what: string, language: Language, text: string]
     "a place that it can write to",
     "node",
     `import { writeFileSync } from "node:fs"\nwriteFileSync("/tmp/cache", "x")\nexport const tool = () => ({ seen: true })`,
+  ],
+  [
+    "a place in memory that it makes once",
+    "node",
+    `import { mkdirSync } from "node:fs"\nmkdirSync("/dev/shm/cache")\nexport const tool = () => ({ seen: true })`,
   ],
   [
     "a variable that it sets",

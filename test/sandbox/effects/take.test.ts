@@ -18,6 +18,7 @@ import { join } from "node:path"
 import { afterEach, beforeEach, expect, test } from "vitest"
 import { takeFile } from "../../../src/sandbox/effects/commit/take.ts"
 import { fromBuffer } from "../../../src/sandbox/effects/names.ts"
+import { noRoot, testNeeding } from "../../support/needing.ts"
 import { lgetxattr, llistxattr, lsetxattr } from "../../../src/linux/files.ts"
 
 let folder = ""
@@ -86,7 +87,7 @@ test("a file with any other note of the overlay is left", () => {
   isLeft()
 })
 
-test.skipIf(!root)("a file with an attribute that a commit does not carry is left", () => {
+testNeeding("a file with an attribute that a commit does not carry is left", noRoot, () => {
   lsetxattr(from, "trusted.mark", Buffer.from("y"))
   isLeft()
 })

@@ -146,8 +146,8 @@ const readDoor = ({ door }: ParkedProcess) => {
 }
 
 /** Until a call comes there is nowhere to write to: the folders that are the call's own are covered. */
-const coverScratch = ({ tmp, home }: EmptyMounts, { folder }: Premises["cover"]): (() => void) => {
-  const covered = [tmp, home]
+const coverScratch = ({ tmp, home, shm }: EmptyMounts, { folder }: Premises["cover"]): (() => void) => {
+  const covered = [tmp, home, shm]
   for (const path of covered) mount(folder, path, null, MS.BIND, null)
   return () => {
     for (const path of covered) umount(path, MNT_DETACH)
