@@ -20,6 +20,7 @@ import { takeFile } from "../../../src/sandbox/effects/commit/take.ts"
 import { fromBuffer } from "../../../src/sandbox/effects/names.ts"
 import { noRoot, testNeeding } from "../../support/needing.ts"
 import { lgetxattr, llistxattr, lsetxattr } from "../../../src/linux/files.ts"
+import { noRoot, testNeeding } from "../../support/needing.ts"
 
 let folder = ""
 let staging = -1
