@@ -57,7 +57,7 @@ const folders = [
 ]
 
 /** A file, every link that leads to it, and the libraries it loads. */
-const withLibraries = (path: string): string[] => {
+export const withLibraries = (path: string): string[] => {
   const names = new Set<string>()
   const add = (file: string): void => {
     if (!existsSync(file)) return
@@ -129,7 +129,9 @@ export const localBase = async (
     "etc/apt/sources.list.d",
     "etc/apt/preferences.d",
     "usr/lib64",
-  ].map((path) => ({ path: `${path}/`, mode: 0o755 }))
+  ]
+    .map((path) => ({ path: `${path}/`, mode: 0o755 }))
+    .filter(({ path }) => more[path] === undefined)
   const texts: LayerEntry[] = Object.entries({
     "var/lib/dpkg/status": "",
     "etc/apt/sources.list": sources,
