@@ -18,7 +18,6 @@ import { join } from "node:path"
 import { afterEach, beforeEach, expect, test } from "vitest"
 import { takeFile } from "../../../src/sandbox/effects/commit/take.ts"
 import { fromBuffer } from "../../../src/sandbox/effects/names.ts"
-import { noRoot, testNeeding } from "../../support/needing.ts"
 import { lgetxattr, llistxattr, lsetxattr } from "../../../src/linux/files.ts"
 import { noRoot, testNeeding } from "../../support/needing.ts"
 
