@@ -100,7 +100,11 @@ export const openDaemonWorld = async (config = "", options: DaemonOptions = {}):
   writeFileSync(join(workspace, "notes", "old.txt"), "old\n")
   const file = join(folder, "caisson.yaml")
   writeFileSync(file, config, { mode: 0o600 })
-  const daemon = await openDaemon({ data, manifests: [fixtureTools], config: file, listen: "127.0.0.1:0", ...options })
+  const asked = { data, manifests: [fixtureTools], config: file, listen: "127.0.0.1:0", ...options }
+  const daemon = await openDaemon(asked).catch((error: unknown) => {
+    removeFolder(folder)
+    throw error
+  })
   const address = daemon.address ?? ""
   const judge = judgeBy((await askLocally(daemon.socket)("GET", "/openapi.json")).body)
   return {

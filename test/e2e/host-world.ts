@@ -58,7 +58,12 @@ export const openWorld = async (config = "", options: HostOptions = {}): Promise
   writeFileSync(join(workspace, "notes", "old.txt"), "old\n")
   const file = join(folder, "caisson.yaml")
   writeFileSync(file, config, { mode: 0o600 })
-  const host = await createHost({ data, manifests: [fixtureTools], config: file, ...options })
+  const host = await createHost({ data, manifests: [fixtureTools], config: file, ...options }).catch(
+    (error: unknown) => {
+      removeFolder(folder)
+      throw error
+    },
+  )
   return {
     host,
     folder,
