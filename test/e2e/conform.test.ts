@@ -9,7 +9,6 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
@@ -20,6 +19,8 @@ import { caisson, scratch } from "../cli/run-caisson.ts"
 const scribe = fileURLToPath(new URL("../../tour/scribe", import.meta.url))
 let room: ReturnType<typeof scratch>
 let data: string
+/** Of this file alone: others conform beside it. */
+let temporary: string
 
 /** The tour's scribe under another name, with what its examples say. */
 const author = (id: string, examples: string, more = (text: string): string => text): string => {
@@ -32,9 +33,9 @@ const author = (id: string, examples: string, more = (text: string): string => t
   return folder
 }
 const run = (args: readonly string[], env = {}) =>
-  caisson(["conform", ...args], { env: { CAISSON_DATA: data, ...env } })
+  caisson(["conform", ...args], { env: { CAISSON_DATA: data, TMPDIR: temporary, ...env } })
 const workspacesLeft = (): readonly string[] =>
-  readdirSync(tmpdir()).filter((name) => name.startsWith("caisson-conform-"))
+  readdirSync(temporary).filter((name) => name.startsWith("caisson-conform-"))
 
 const input = "{ name: monday, text: dry }"
 /** The scribe makes no folder. */
@@ -45,6 +46,8 @@ metadata: { conform: [{ name: a note, ${files} }] }`
 beforeAll(() => {
   room = scratch()
   data = join(room.folder, "data")
+  temporary = join(room.folder, "tmp")
+  mkdirSync(temporary)
 })
 afterAll(() => room[Symbol.dispose]())
 
@@ -122,7 +125,7 @@ metadata:
 
   test("copies nothing of this machine that a link beside the manifest leads to", async () => {
     const secret = join(room.folder, "elsewhere")
-    mkdirSync(secret)
+    mkdirSync(secret, { recursive: true })
     writeFileSync(join(secret, "key"), "private")
     const folder = author("thief", `examples: [{ name: a note, input: ${input} }]`)
     symlinkSync(secret, join(folder, "example"))

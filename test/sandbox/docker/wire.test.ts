@@ -13,7 +13,7 @@ sub fields { my $count = number(); return map { field() } 1 .. $count }
 my ($program, $folder, $filter) = (field(), field(), field());
 my @parts = ($program, $folder, unpack("H*", $filter));
 for (1 .. 3) { my @list = fields(); push @parts, scalar(@list), map { unpack("H*", $_) } @list }
-push @parts, number(), number(), length($wire) - $at, unpack("V", $wire) + 4 - length($wire);
+push @parts, number(), number(), number(), length($wire) - $at, unpack("V", $wire) + 4 - length($wire);
 print join("|", @parts);`
 const hex = (text: string): string => Buffer.from(text).toString("hex")
 
@@ -27,7 +27,8 @@ describe("the job's wire", () => {
         fc.uint8Array({ maxLength: 64 }),
         fc.boolean(),
         fc.boolean(),
-        (argv, env, filter, tty, privatePipes) => {
+        fc.boolean(),
+        (argv, env, filter, tty, privatePipes, waits) => {
           const wire = encodeJob({
             program: "/p",
             folder: "/w",
@@ -37,6 +38,7 @@ describe("the job's wire", () => {
             limits: [{ resource: 7, soft: 2n ** 40n, hard: 2n ** 41n }],
             tty,
             privatePipes,
+            ...(waits ? { waits } : {}),
           })
           const limit = Buffer.alloc(20)
           limit.writeUInt32LE(7, 0)
@@ -55,6 +57,7 @@ describe("the job's wire", () => {
             limit.toString("hex"),
             tty ? 1 : 0,
             privatePipes ? 1 : 0,
+            waits ? 1 : 0,
             0,
             0,
           ].join("|")
