@@ -99,6 +99,7 @@ export class RecordedCalls {
   /** what calls with a key answered while the store could not be used */
   readonly #unkept = new Map<string, Unkept>()
   #keeper: NodeJS.Timeout | undefined
+  #keepingUnkept: Promise<void> | undefined
   readonly #all: boolean
   readonly #isUsed: () => boolean
   /** `all`: what calls without a key answered is remembered too. */
@@ -211,12 +212,20 @@ export class RecordedCalls {
     this.#unkept.set(unkept.of.id, unkept)
     this.#keeper ??= setInterval(() => void this.#keepUnkept(), hostLimits.keepAgainMs.value).unref()
   }
-  async #keepUnkept(): Promise<void> {
+  /** One at a time, however long the store takes: each is let go of once. */
+  #keepUnkept(): Promise<void> {
+    return (this.#keepingUnkept ??= this.#keepAllUnkept().finally(() => {
+      this.#keepingUnkept = undefined
+    }))
+  }
+  async #keepAllUnkept(): Promise<void> {
     for (const { of, envelope, endedMs, underWay } of [...this.#unkept.values()]) {
       if (!(await this.#keep(of, envelope, endedMs))) return
       this.#unkept.delete(of.id)
       underWay[Symbol.dispose]()
     }
+    // One that came meanwhile is kept with the next look.
+    if (this.#unkept.size > 0) return
     clearInterval(this.#keeper)
     this.#keeper = undefined
   }

@@ -33,9 +33,13 @@ const openLocked = (file: string): number => {
 
 export const markUnderWay = (data: string, call: string): Disposable => {
   const file = fileOf(data, call)
-  const fd = openLocked(file)
+  let held: number | undefined = openLocked(file)
   return {
     [Symbol.dispose]: () => {
+      if (held === undefined) return
+      const fd = held
+      // By its number, a second time, it would be somebody else's.
+      held = undefined
       rmSync(file, { force: true })
       closeSync(fd)
     },
