@@ -8,7 +8,8 @@
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs"
 import { dirname } from "node:path"
 
-const syncFolder = (folder: string): void => {
+/** What was made, renamed or removed in it is on the disk. */
+export const syncFolder = (folder: string): void => {
   const fd = openSync(folder, "r")
   try {
     fsyncSync(fd)

@@ -4,23 +4,13 @@
  * Guarantees: a digest that is answered names a file with just the bytes that it is the digest of (canonical JSON), on disk
  * before the receipt that names it. What cannot be kept is not named. A file that is there already is compared once.
  */
-import { createHash, randomUUID } from "node:crypto"
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from "node:fs"
+import { createHash } from "node:crypto"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { auditSchemasFolder } from "../../data-folder/paths.ts"
 import { jcs } from "../../manifest/values/digest.ts"
 import type { JsonObject, JsonSchema, ToolContract } from "../../manifest/types.ts"
+import { writeWhole } from "../data/write-whole.ts"
 
 const DIGEST = /^[0-9a-f]{64}$/
 const nameOf = (hex: string): string => `${hex}.json`
@@ -37,28 +27,7 @@ const isKept = (file: string, text: string): boolean => {
 const write = (folder: string, hex: string, text: string): void => {
   const file = join(folder, nameOf(hex))
   if (isKept(file, text)) return
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const part = join(folder, `.${randomUUID()}`)
-  try {
-    const fd = openSync(part, "wx", 0o600)
-    try {
-      const bytes = Buffer.from(text)
-      if (writeSync(fd, bytes) !== bytes.length) throw new Error("short write")
-      fsyncSync(fd)
-    } finally {
-      closeSync(fd)
-    }
-    renameSync(part, file)
-    const at = openSync(folder, "r")
-    try {
-      fsyncSync(at)
-    } finally {
-      closeSync(at)
-    }
-  } catch (error) {
-    rmSync(part, { force: true })
-    throw error
-  }
+  writeWhole(file, text, 0o600)
 }
 
 /** Contracts live as long as a generation of manifests: what was kept for one is not written again. */

@@ -6,23 +6,12 @@
  * that was moved aside while it is read is read all the same, once. A head that was written for a part that was not moved
  * (the writer died) counts for nothing. Does not: decide when a part is closed or removed; `log.ts` does.
  */
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from "node:fs"
+import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync, renameSync } from "node:fs"
 import { join } from "node:path"
 import { auditFolder, auditLogFile, auditSegmentsFolder } from "../../data-folder/paths.ts"
 import { jcs } from "../../manifest/values/digest.ts"
 import type { JsonObject } from "../../manifest/types.ts"
+import { syncFolder, writeWhole } from "../data/write-whole.ts"
 import { parseEvent } from "./event.ts"
 import { type PublishedKey, type Signer, verifySignature } from "./keys.ts"
 import { linesOf } from "./lines.ts"
@@ -111,15 +100,6 @@ export const readSegmentHead = (
   }
 }
 
-const sync = (path: string): void => {
-  const fd = openSync(path, constants.O_RDONLY)
-  try {
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
-}
-
 /**
  * Close the log as it is: its head first, then it is moved. Whoever appends holds the log's lock. False: nothing was
  * changed, because the log does not begin with an entry.
@@ -133,11 +113,8 @@ export const closeSegment = (
   const begin = firstOf(log)
   if (begin === undefined) return false
   const folder = auditSegmentsFolder(data)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
   const { seq, hash, ts, size } = end
   const head: SegmentHead = { first: begin.seq, seq, hash, before: begin.before, ts, size }
-  const headFile = join(folder, named(begin.seq, "head.json"))
-  const part = `${headFile}.new`
   const text = JSON.stringify({
     head,
     signature: {
@@ -146,19 +123,10 @@ export const closeSegment = (
       value: signer.sign(Buffer.from(jcs(head as unknown as JsonObject))),
     },
   })
-  rmSync(part, { force: true })
-  const fd = openSync(part, "wx", 0o600)
-  try {
-    const bytes = Buffer.from(`${text}\n`)
-    if (writeSync(fd, bytes) !== bytes.length) throw Object.assign(new Error("short write"), { code: "ENOSPC" })
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
-  renameSync(part, headFile)
+  writeWhole(join(folder, named(begin.seq, "head.json")), `${text}\n`, 0o600)
   renameSync(log, join(folder, named(begin.seq, "jsonl")))
-  sync(folder)
-  sync(auditFolder(data))
+  syncFolder(folder)
+  syncFolder(auditFolder(data))
   return true
 }
 
